@@ -1,0 +1,51 @@
+package event
+
+// The kinds that only the kernel writes.
+const (
+	SessionOpened  = "session_opened"
+	SessionClosed  = "session_closed"
+	BudgetGranted  = "budget_granted"
+	BudgetReserved = "budget_reserved"
+	BudgetRefused  = "budget_refused"
+	BudgetSpent    = "budget_spent"
+	BudgetSettled  = "budget_settled"
+
+	RunQueued  = "run_queued"
+	RunOwned   = "run_owned"
+	RunSession = "run_session"
+	RunWaiting = "run_waiting"
+	RunSettled = "run_settled"
+	Syscall    = "syscall"
+	Handover   = "handover"
+)
+
+// Kinds of a beat, which its author writes; the kernel reads some of them.
+const (
+	MsgUser       = "msg_user"
+	LLMRequest    = "llm_request"
+	LLMResponse   = "llm_response"
+	LLMCallFailed = "llm_call_failed"
+	LLMRetry      = "llm_retry"
+	ToolCall      = "tool_call"
+	ToolResult    = "tool_result"
+)
+
+// KernelOnly reports whether only the kernel may write the kind.
+func KernelOnly(kind string) bool {
+	switch kind {
+	case SessionOpened, SessionClosed,
+		BudgetGranted, BudgetReserved, BudgetRefused, BudgetSpent, BudgetSettled,
+		RunQueued, RunOwned, RunSession, RunWaiting, RunSettled, Syscall, Handover:
+		return true
+	}
+	return false
+}
+
+// Ledger reports whether the kind moves or refuses a budget.
+func Ledger(kind string) bool {
+	switch kind {
+	case BudgetGranted, BudgetReserved, BudgetRefused, BudgetSpent, BudgetSettled:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,19 @@
+// Package sqlite keeps the log in one SQLite database, on disk or in memory:
+// the embedded default.
+//
+//  1. One goroutine writes, on one connection. It gathers what concurrent
+//     callers queued into one commit, so one fsync pays for all that waited.
+//  2. Each commit is made under a blocking flock on <db>.wlock: processes queue
+//     up fairly, where SQLite's own busy handler lets them starve one another.
+//  3. WAL with synchronous=FULL: an acknowledged Write survives power loss.
+//     A commit is never cancelled; readers run beside it on connections of their own.
+//  4. Content is stored once: bodies and strings over encode.InlineBytes by their
+//     hash, messages of requests as a persistent list. The view `events` gives
+//     whole objects back in plain SQL.
+//  5. What is read is checked against its hash.
+//  6. In memory (OpenMemory) it is the same code on SQLite's memory file system, so
+//     that there is no second implementation to keep alike.
+//
+// It must never import session or run. Start reading in schema.go for the
+// tables, then writer.go, tx.go and read.go.
+package sqlite
