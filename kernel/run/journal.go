@@ -1,0 +1,113 @@
+package run
+
+import (
+	"sync"
+
+	"ashlar/kernel/event"
+	"ashlar/kernel/store"
+	"ashlar/kernel/store/encode"
+)
+
+// MaxJournalBytes is the largest syscall that the journal keeps; of a larger one
+// there is only the hash, and the run cannot be replayed exactly.
+const MaxJournalBytes = 8 << 20
+
+// maxBatch is how many hand-overs one event holds.
+const maxBatch = 4096
+
+// Syscall is one finished call of a script. Args and Result hold neutral values.
+type Syscall struct {
+	N        int64 // order of the calls' beginnings within the run, from 1
+	K        int64 // order within the task, from 1
+	Task     int
+	Name     string
+	Args     []any
+	ArgsHash string // where Args are not kept
+	Result   []any
+	Error    map[string]any
+	Mark     bool // neither arguments nor result are kept
+}
+
+// journal is the writing half. It never waits: what it has rides with the next
+// commit.
+type journal struct {
+	store  store.Store
+	stream string
+
+	mu    sync.Mutex
+	batch *handovers // not full, and not yet committed
+}
+
+// handovers are consecutive hand-overs: first is the number of the first one.
+type handovers struct {
+	first int64
+	tasks []any
+}
+
+// Record keeps a finished syscall. One that has no log JSON, or is larger than
+// MaxJournalBytes, leaves a mark.
+func (h *Handle) Record(c Syscall) {
+	j := &h.journal
+	d, err := j.store.Prepare(event.Draft{Kind: event.Syscall, Data: c.data()})
+	if enc, ok := d.Prepared.(*encode.Encoded); err != nil || ok && len(enc.Data.Bytes) > MaxJournalBytes {
+		c.Args, c.Result, c.Error, c.Mark = nil, nil, nil, true
+		if err == nil && c.ArgsHash == "" {
+			c.ArgsHash = enc.Data.Hash.String()
+		}
+		d = event.Draft{Kind: event.Syscall, Data: c.data()}
+	}
+	j.store.Later(func(tx store.Tx) error { _, err := tx.Append(j.stream, d); return err })
+}
+
+func (c Syscall) data() map[string]any {
+	m := map[string]any{"n": c.N, "k": c.K, "task": int64(c.Task), "name": c.Name}
+	if c.ArgsHash != "" {
+		m["args_hash"] = c.ArgsHash
+	} else if !c.Mark {
+		m["args"] = list(c.Args)
+	}
+	switch {
+	case c.Mark:
+		m["mark"] = true
+	case c.Error != nil:
+		m["error"] = c.Error
+	default:
+		m["result"] = list(c.Result)
+	}
+	return m
+}
+
+func list(v []any) []any {
+	if v == nil {
+		return []any{}
+	}
+	return v
+}
+
+// Handover keeps that a task got the lock as the run's n-th hand-over. A number
+// that is not recorded went to task 0, the block itself, so a run without other
+// tasks records none; what follows one another until the next commit is one
+// event.
+func (h *Handle) Handover(n int64, task int) {
+	j := &h.journal
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if b := j.batch; b != nil && n == b.first+int64(len(b.tasks)) && len(b.tasks) < maxBatch {
+		b.tasks = append(b.tasks, int64(task))
+		return
+	}
+	if task == 0 {
+		return
+	}
+	b := &handovers{first: n, tasks: []any{int64(task)}}
+	j.batch = b
+	j.store.Later(func(tx store.Tx) error {
+		j.mu.Lock()
+		if j.batch == b {
+			j.batch = nil // from here on nobody adds to b
+		}
+		j.mu.Unlock()
+		_, err := tx.Append(j.stream, event.Draft{Kind: event.Handover, Data: map[string]any{"n": b.first, "tasks": b.tasks}})
+		return err
+	})
+}

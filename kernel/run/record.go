@@ -1,0 +1,82 @@
+package run
+
+import (
+	"context"
+
+	"ashlar/kernel"
+	"ashlar/kernel/event"
+	"ashlar/kernel/logjson"
+	"ashlar/kernel/store"
+)
+
+// Journal is what a run recorded of its script.
+type Journal struct {
+	Syscalls  []Syscall // in the order in which they ended
+	Handovers []int     // Handovers[i] is the task of hand-over i+1
+	Exact     bool      // nothing was left out, so that a replay can be exact
+}
+
+// maxHandovers bounds what a damaged number can make the reader fill up.
+const maxHandovers = 1 << 28
+
+// ReadJournal reads the journal of a run. Hand-overs that are not recorded went
+// to task 0.
+func ReadJournal(ctx context.Context, from store.Reader, id string) (*Journal, error) {
+	j := &Journal{Exact: true}
+	q := store.Query{From: 1, Kinds: []string{event.Syscall, event.Handover}}
+	for more := true; more; {
+		var page []event.Event
+		var err error
+		if page, more, err = from.Events(ctx, StreamOf(id), q); err != nil {
+			return nil, err
+		}
+		for _, e := range page {
+			q.From = e.Seq + 1
+			data, err := logjson.Object(e.Data)
+			if err != nil {
+				return nil, kernel.Errorf("run.journal", kernel.Corruption, "%s:%d does not decode: %w", e.Stream, e.Seq, err)
+			}
+			if e.Kind == event.Syscall {
+				c := syscallOf(data)
+				j.Exact = j.Exact && !c.Mark
+				j.Syscalls = append(j.Syscalls, c)
+			} else if err := j.handover(e, data); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return j, nil
+}
+
+func (j *Journal) handover(e event.Event, data map[string]any) error {
+	first, _ := data["n"].(int64)
+	if first < 1 || first > maxHandovers {
+		return kernel.Errorf("run.journal", kernel.Corruption, "%s:%d begins at hand-over %d", e.Stream, e.Seq, first)
+	}
+	if gap := int(first-1) - len(j.Handovers); gap > 0 {
+		j.Handovers = append(j.Handovers, make([]int, gap)...)
+	}
+	// An attempt that took the run up goes on where its replay ended.
+	j.Handovers = j.Handovers[:first-1]
+	tasks, _ := data["tasks"].([]any)
+	for _, v := range tasks {
+		task, _ := v.(int64)
+		j.Handovers = append(j.Handovers, int(task))
+	}
+	return nil
+}
+
+func syscallOf(m map[string]any) Syscall {
+	c := Syscall{}
+	c.N, _ = m["n"].(int64)
+	c.K, _ = m["k"].(int64)
+	task, _ := m["task"].(int64)
+	c.Task = int(task)
+	c.Name, _ = m["name"].(string)
+	c.Args, _ = m["args"].([]any)
+	c.ArgsHash, _ = m["args_hash"].(string)
+	c.Result, _ = m["result"].([]any)
+	c.Error, _ = m["error"].(map[string]any)
+	c.Mark, _ = m["mark"].(bool)
+	return c
+}
