@@ -1,0 +1,195 @@
+package knl
+
+import (
+	"context"
+	"math"
+
+	"ashlar/kernel"
+	"ashlar/kernel/event"
+	"ashlar/kernel/session"
+	"ashlar/kernel/session/budget"
+	"ashlar/vm"
+)
+
+// beatBegin reserves what a beat may take and records its request, in one commit.
+// A beat that is not covered leaves no request behind.
+func (k *Kernel) beatBegin(ctx context.Context, c *vm.Call) ([]vm.Value, error) {
+	s, err := sessionOf(c.Args[0])
+	if err != nil {
+		return nil, err
+	}
+	o := c.Map(1)
+	beat := o.Str("beat", "")
+	request, _ := o["request"].(map[string]any)
+	p := &pending{start: k.Now()}
+	b := session.Batch{Reserve: budget.Amounts{}, Need: budget.Amounts{}}
+	if s.Has(budget.Beats) {
+		b.Reserve[budget.Beats] = 1
+	}
+	if s.Has(budget.Cost) {
+		return nil, vm.Errorf(string(kernel.Unsupported), "the budget bounds cost, and no price is known for the model: prices come with config.toml")
+	}
+	if s.Has(budget.Seconds) {
+		b.Need[budget.Seconds] = 1
+	}
+	var capped int64
+	if s.Has(budget.Tokens) {
+		if p.tokens, capped, err = k.tokens(ctx, s, request, p); err != nil {
+			return nil, err
+		}
+		p.reserved = true
+		b.Reserve[budget.Tokens] = p.tokens
+		if capped > 0 {
+			request = with(request, "max_tokens", capped)
+		}
+	}
+	if n := o.Int("cost", 0); n > 0 {
+		// The device's price replaces the amount of the grant's first tag.
+		if tag, ok := s.Tag(); ok {
+			b.Reserve[tag] = n
+			if tag == budget.Tokens {
+				p.tokens = n
+			}
+		}
+	}
+	data := map[string]any{"request": request}
+	if w := o["window"]; w != nil {
+		data["window"] = w
+	}
+	b.Append = []event.Draft{{Kind: event.LLMRequest, Meta: map[string]any{"beat": beat}, Data: data}}
+	r, err := s.Commit(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	if !r.Granted {
+		out := map[string]any{"granted": false, "tag": r.Tag}
+		if r.Bound != "" {
+			out["bound"] = r.Bound
+		}
+		return []vm.Value{out}, nil
+	}
+	k.begun(beat, p)
+	model, _ := request["model"].(string)
+	k.Emit("beat_started", s.ID(), beat, map[string]any{"model": model, "tools": toolNames(request)})
+	out := map[string]any{"granted": true}
+	if capped > 0 {
+		out["max_tokens"] = capped
+	}
+	return []vm.Value{out}, nil
+}
+
+// beatEnd records what came of a call, with the settlement, in one commit.
+func (k *Kernel) beatEnd(ctx context.Context, c *vm.Call) ([]vm.Value, error) {
+	s, err := sessionOf(c.Args[0])
+	if err != nil {
+		return nil, err
+	}
+	o := c.Map(1)
+	beat := o.Str("beat", "")
+	p := k.ended(beat)
+	if p == nil {
+		return nil, vm.Errorf(string(kernel.Validation), "beat %s has not begun", beat)
+	}
+	usage, _ := o["usage"].(map[string]any)
+	b := session.Batch{Append: []event.Draft{outcome(o, beat)}}
+	if p.reserved && usage != nil {
+		b.Settle = []session.Settlement{{Tag: budget.Tokens, Reserved: p.tokens, Used: Tokens(usage)}}
+	}
+	if s.Has(budget.Seconds) {
+		b.Spend = budget.Amounts{budget.Seconds: int64(math.Ceil(k.Now().Sub(p.start).Seconds()))}
+	}
+	// What came is recorded also where the run is being cut.
+	if _, err := s.Commit(context.WithoutCancel(ctx), b); err != nil {
+		return nil, err
+	}
+	if usage != nil && o["failed"] == nil {
+		k.known(s.ID(), p.mark, o["content"], Tokens(usage))
+	}
+	k.tell(s, beat, o, usage)
+	return nil, nil
+}
+
+// outcome is the event of a beat's second commit.
+func outcome(o vm.Opts, beat string) event.Draft {
+	d := event.Draft{Kind: event.LLMResponse, Meta: map[string]any{"beat": beat}, Data: map[string]any{}}
+	if failed, ok := o["failed"].(map[string]any); ok {
+		d.Kind = event.LLMCallFailed
+		for _, key := range []string{"kind", "retryable", "retry_after", "status"} {
+			if v := failed[key]; v != nil {
+				d.Data[key] = v
+			}
+		}
+		d.Data["error"] = failed["message"]
+		if u := o["usage"]; u != nil {
+			d.Data["usage"] = u
+		}
+		return d
+	}
+	d.Data["content"] = o["content"]
+	if o["content"] == nil {
+		d.Data["content"] = []any{}
+	}
+	if m, ok := d.Data["content"].(map[string]any); ok && len(m) == 0 {
+		d.Data["content"] = []any{}
+	}
+	for _, key := range []string{"usage", "stop_reason", "finish_reason"} {
+		if v := o[key]; v != nil {
+			d.Data[key] = v
+		}
+	}
+	return d
+}
+
+// tell sends the reply and its usage to the event stream.
+func (k *Kernel) tell(s *session.Session, beat string, o vm.Opts, usage map[string]any) {
+	if content, ok := o["content"].([]any); ok {
+		all := ""
+		for _, block := range content {
+			if m, ok := block.(map[string]any); ok && m["type"] == "text" {
+				t, _ := m["text"].(string)
+				all += t
+			}
+		}
+		if all != "" {
+			k.Emit("assistant_message", s.ID(), beat, map[string]any{"text": all})
+		}
+	}
+	if usage == nil {
+		return
+	}
+	u := vm.Opts(usage)
+	fields := map[string]any{
+		"input": u.Int("input_tokens", 0), "output": u.Int("output_tokens", 0), "thinking": u.Int("thinking_tokens", 0),
+		"cache_read": u.Int("cache_read_input_tokens", 0), "cache_creation": u.Int("cache_creation_input_tokens", 0),
+	}
+	if u.Bool("estimated", false) {
+		fields["estimated"] = true
+	}
+	k.Emit("usage", s.ID(), beat, fields)
+}
+
+// Tokens counts a usage's disjoint fields: what the tag tokens is settled with.
+func Tokens(usage map[string]any) int64 {
+	u := vm.Opts(usage)
+	return u.Int("input_tokens", 0) + u.Int("cache_read_input_tokens", 0) + u.Int("cache_creation_input_tokens", 0) + u.Int("output_tokens", 0)
+}
+
+func toolNames(request map[string]any) []any {
+	names := []any{}
+	list, _ := request["tools"].([]any)
+	for _, t := range list {
+		if m, ok := t.(map[string]any); ok {
+			names = append(names, m["name"])
+		}
+	}
+	return names
+}
+
+func with(m map[string]any, key string, value any) map[string]any {
+	out := make(map[string]any, len(m)+1)
+	for k, v := range m {
+		out[k] = v
+	}
+	out[key] = value
+	return out
+}

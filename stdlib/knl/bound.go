@@ -1,0 +1,116 @@
+package knl
+
+import (
+	"context"
+	"crypto/sha256"
+
+	"ashlar/kernel/logjson"
+	"ashlar/kernel/session"
+	"ashlar/kernel/session/budget"
+)
+
+// mark is a prefix of a conversation whose size in tokens the provider has told:
+// the envelope (system and tools) and so many messages.
+type mark struct {
+	envelope [32]byte
+	digests  [][32]byte
+	tokens   int64
+}
+
+// tokens gives the upper bound of a request: what the provider counted for the
+// prefix that it has seen, half of the bytes of what is new, and the reply. capped
+// is the reply's limit where the request named none: what is left.
+func (k *Kernel) tokens(ctx context.Context, s *session.Session, request map[string]any, p *pending) (bound, capped int64, err error) {
+	input, err := k.input(s.ID(), request, p)
+	if err != nil {
+		return 0, 0, err
+	}
+	if n, ok := request["max_tokens"].(int64); ok {
+		return input + n, 0, nil
+	}
+	left, err := least(ctx, s)
+	if err != nil {
+		return 0, 0, err
+	}
+	if capped = left - input; capped < 1 {
+		return input + 1, 0, nil // the reserve will say no, and record it
+	}
+	return input + capped, capped, nil
+}
+
+// least is what session and run both have left of tokens.
+func least(ctx context.Context, s *session.Session) (int64, error) {
+	left, ok, err := s.Remaining(ctx, budget.Tokens)
+	if err != nil {
+		return 0, err
+	}
+	pool, bounded, err := s.RunRemaining(ctx, budget.Tokens)
+	if err != nil {
+		return 0, err
+	}
+	switch {
+	case ok && bounded:
+		return min(left, pool), nil
+	case bounded:
+		return pool, nil
+	}
+	return left, nil
+}
+
+// input bounds a request's own tokens and leaves its mark in p.
+func (k *Kernel) input(id string, request map[string]any, p *pending) (int64, error) {
+	envelope, err := logjson.Marshal([]any{request["system"], request["tools"]})
+	if err != nil {
+		return 0, err
+	}
+	p.mark = mark{envelope: sha256.Sum256(envelope)}
+	messages, _ := request["messages"].([]any)
+	sizes := make([]int64, len(messages))
+	total := int64(len(envelope))
+	for i, m := range messages {
+		b, err := logjson.Marshal(m)
+		if err != nil {
+			return 0, err
+		}
+		sizes[i] = int64(len(b))
+		total += sizes[i]
+		p.mark.digests = append(p.mark.digests, sha256.Sum256(b))
+	}
+	k.mu.Lock()
+	known, ok := k.marks[id]
+	k.mu.Unlock()
+	if !ok || known.envelope != p.mark.envelope || len(known.digests) > len(messages) {
+		return half(total), nil
+	}
+	for i, d := range known.digests {
+		if p.mark.digests[i] != d {
+			return half(total), nil
+		}
+	}
+	fresh := int64(0)
+	for _, n := range sizes[len(known.digests):] {
+		fresh += n
+	}
+	return known.tokens + half(fresh), nil
+}
+
+func half(bytes int64) int64 { return (bytes + 1) / 2 }
+
+// known keeps what the provider counted for a request and its reply.
+func (k *Kernel) known(id string, m mark, content any, tokens int64) {
+	if m.digests == nil {
+		return
+	}
+	b, err := logjson.Marshal(map[string]any{"role": "assistant", "content": content})
+	if err != nil {
+		return
+	}
+	m.digests = append(m.digests, sha256.Sum256(b))
+	m.tokens = tokens
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.marks == nil {
+		k.marks = map[string]mark{}
+	}
+	k.marks[id] = m
+}

@@ -1,0 +1,185 @@
+package knl
+
+import (
+	"context"
+	"math"
+	"sync"
+	"time"
+
+	"ashlar/kernel"
+	"ashlar/kernel/event"
+	"ashlar/kernel/ident"
+	"ashlar/kernel/session"
+	"ashlar/kernel/session/budget"
+	"ashlar/kernel/tool"
+	"ashlar/vm"
+)
+
+// MicroUSD is how many units of the tag cost are one USD: grants and flags are in
+// USD, events and balances in these.
+const MicroUSD = 1_000_000
+
+// Kernel is what the namespace needs of its run. Its fields are set before the
+// first call.
+type Kernel struct {
+	// Book gives the sessions of a store option: nil, "mem" or {sqlite = path}.
+	Book func(ctx context.Context, store vm.Value) (*session.Book, error)
+	Bus  *tool.Bus
+	IDs  *ident.Source
+	Now  func() time.Time
+	// Labels are merged into the opening meta of every session; the script's own
+	// meta wins.
+	Labels map[string]any
+	// Emit sends a fact to the event stream: it must not wait.
+	Emit func(typ, session, beat string, fields map[string]any)
+
+	mu    sync.Mutex
+	beats map[string]*pending
+	marks map[string]mark
+}
+
+// pending is what a beat has reserved and when it began.
+type pending struct {
+	tokens   int64
+	reserved bool
+	start    time.Time
+	mark     mark // of the request, completed by the response
+}
+
+func (k *Kernel) begun(beat string, p *pending) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.beats == nil {
+		k.beats = map[string]*pending{}
+	}
+	k.beats[beat] = p
+}
+
+func (k *Kernel) ended(beat string) *pending {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	p := k.beats[beat]
+	delete(k.beats, beat)
+	return p
+}
+
+func sessionOf(v vm.Value) (*session.Session, error) {
+	if o, ok := v.(*vm.Object); ok {
+		if s, ok := o.Data.(*session.Session); ok {
+			return s, nil
+		}
+	}
+	return nil, vm.Errorf(string(kernel.Validation), "got %s, want a session", vm.TypeName(v))
+}
+
+// grants reads the option budget: {amount, tag?, desc?}, {from_parent, tag?}, or
+// amounts by tag. Cost is given in USD.
+func grants(v vm.Value) (own, fromParent []budget.Grant, err error) {
+	m, _ := v.(map[string]any)
+	if len(m) == 0 {
+		return nil, nil, nil
+	}
+	_, hasAmount := m["amount"]
+	_, hasParent := m["from_parent"]
+	if !hasAmount && !hasParent {
+		for tag, n := range m {
+			g := budget.Grant{Tag: tag}
+			if g.Amount, err = units(tag, n); err != nil {
+				return nil, nil, err
+			}
+			own = append(own, g)
+		}
+		return sorted(own), nil, nil
+	}
+	for key := range m {
+		if key != "amount" && key != "from_parent" && key != "tag" && key != "desc" {
+			return nil, nil, vm.Errorf(string(kernel.Validation), "budget: unknown key %q; it takes amount or from_parent, tag and desc, or amounts by tag", key)
+		}
+	}
+	if hasAmount && hasParent {
+		return nil, nil, vm.Errorf(string(kernel.Validation), "budget: amount and from_parent contradict each other")
+	}
+	o := vm.Opts(m)
+	g := budget.Grant{Tag: o.Str("tag", ""), Desc: o.Str("desc", "")}
+	if hasParent {
+		g.Amount, err = units(g.Tag, m["from_parent"])
+		return nil, []budget.Grant{g}, err
+	}
+	g.Amount, err = units(g.Tag, m["amount"])
+	return []budget.Grant{g}, nil, err
+}
+
+// sorted puts grants in the kernel's order of tags, so that the first is the same
+// on every run.
+func sorted(list []budget.Grant) []budget.Grant {
+	byTag := budget.Amounts{}
+	for _, g := range list {
+		byTag[g.Tag] = g.Amount
+	}
+	out := list[:0]
+	for _, tag := range byTag.Tags() {
+		out = append(out, budget.Grant{Tag: tag, Amount: byTag[tag]})
+	}
+	return out
+}
+
+// units reads an amount: an integer, except that cost is USD with a fraction.
+func units(tag string, v vm.Value) (int64, error) {
+	if tag == budget.Cost {
+		switch n := v.(type) {
+		case int64:
+			return n * MicroUSD, nil
+		case float64:
+			return int64(math.Round(n * MicroUSD)), nil
+		}
+	}
+	if n, ok := v.(int64); ok {
+		return n, nil
+	}
+	return 0, vm.Errorf(string(kernel.Validation), "budget: %s must be an integer, got %s", orAmount(tag), vm.TypeName(v))
+}
+
+func orAmount(tag string) string {
+	if tag == "" {
+		return "amount"
+	}
+	return tag
+}
+
+// draft reads {kind, meta?, data?}; any other key but those that the store
+// overwrites is refused.
+func draft(m map[string]any) (event.Draft, error) {
+	for key := range m {
+		switch key {
+		case "kind", "meta", "data", "seq", "epoch_ms", "_schema_version":
+		case "beat":
+			return event.Draft{}, vm.Errorf(string(kernel.Validation), "an event has no key beat: put it into meta.beat")
+		default:
+			return event.Draft{}, vm.Errorf(string(kernel.Validation), "an event has no key %q; it has kind, meta and data", key)
+		}
+	}
+	d := event.Draft{}
+	var ok bool
+	if d.Kind, ok = m["kind"].(string); !ok {
+		return d, vm.Errorf(string(kernel.Validation), "an event's kind is %s, not a string", vm.TypeName(m["kind"]))
+	}
+	if d.Meta, ok = object(m["meta"]); !ok {
+		return d, vm.Errorf(string(kernel.Validation), "meta of %s is %s, not an object", d.Kind, vm.TypeName(m["meta"]))
+	}
+	if d.Data, ok = object(m["data"]); !ok {
+		return d, vm.Errorf(string(kernel.Validation), "data of %s is %s, not an object", d.Kind, vm.TypeName(m["data"]))
+	}
+	return d, nil
+}
+
+func object(v vm.Value) (map[string]any, bool) {
+	switch m := v.(type) {
+	case nil:
+		return nil, true
+	case map[string]any:
+		return m, true
+	case []any:
+		return nil, len(m) == 0
+	}
+	return nil, false
+}

@@ -1,0 +1,50 @@
+// Package openai carries one request to an OpenAI-compatible server through the
+// provider's SDK: authentication, base URL, proxies, TLS. The SDK is built without
+// its environment defaults and without its retries; its raw reply is ours to read.
+package openai
+
+import (
+	"context"
+	"net/http"
+
+	sdk "github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+)
+
+// Request is one POST.
+type Request struct {
+	BaseURL string
+	Path    string // below the base URL
+	Key     string // "" sends no Authorization
+	Headers map[string]string
+	Body    []byte // JSON
+	Stream  bool
+}
+
+// Do sends a request. A reply of any status is a reply; an error is one of the
+// transport. The caller closes the body.
+func Do(ctx context.Context, client *http.Client, r Request) (*http.Response, error) {
+	opts := []option.RequestOption{
+		option.WithBaseURL(r.BaseURL),
+		option.WithHTTPClient(client),
+		option.WithMaxRetries(0),
+	}
+	if r.Key != "" {
+		opts = append(opts, option.WithAPIKey(r.Key))
+	}
+	if r.Stream {
+		opts = append(opts, option.WithHeader("Accept", "text/event-stream"))
+	}
+	for name, value := range r.Headers {
+		opts = append(opts, option.WithHeader(name, value))
+	}
+	// The literal, not sdk.NewClient: that one reads OPENAI_* from the environment.
+	c := sdk.Client{Options: opts}
+	var res *http.Response
+	err := c.Execute(ctx, http.MethodPost, r.Path, r.Body, &res)
+	if res != nil {
+		// A status of 400 and more is the SDK's error; its body was read and put back.
+		return res, nil
+	}
+	return nil, err
+}

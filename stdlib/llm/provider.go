@@ -1,0 +1,263 @@
+package llm
+
+import (
+	"net/url"
+	"sort"
+	"strings"
+
+	"ashlar/kernel"
+)
+
+// Provider is one place that answers model calls.
+type Provider struct {
+	Name    string
+	Kind    string // the wire: "openai"; "anthropic" has none in this build
+	BaseURL string
+	KeyEnv  string // the variable that holds its key; "" for a server that needs none
+	Model   string // the model when none is named; "" asks the server
+	Local   bool   // runs on this machine: found by asking it for its models
+}
+
+// Presets lists the providers that need no configuration, in the order in which
+// they are looked for.
+func Presets() []Provider {
+	return []Provider{
+		{Name: "anthropic", Kind: "anthropic", BaseURL: "https://api.anthropic.com", KeyEnv: "ANTHROPIC_API_KEY"},
+		{Name: "openai", Kind: "openai", BaseURL: "https://api.openai.com/v1", KeyEnv: "OPENAI_API_KEY", Model: "gpt-4o-mini"},
+		{Name: "gemini", Kind: "openai", BaseURL: "https://generativelanguage.googleapis.com/v1beta/openai", KeyEnv: "GEMINI_API_KEY", Model: "gemini-2.5-flash"},
+		{Name: "openrouter", Kind: "openai", BaseURL: "https://openrouter.ai/api/v1", KeyEnv: "OPENROUTER_API_KEY"},
+		{Name: "ollama", Kind: "openai", BaseURL: "http://127.0.0.1:11434/v1", Local: true},
+		{Name: "lmstudio", Kind: "openai", BaseURL: "http://127.0.0.1:1234/v1", Local: true},
+		{Name: "llamacpp", Kind: "openai", BaseURL: "http://127.0.0.1:8080/v1"},
+		{Name: "vllm", Kind: "openai", BaseURL: "http://127.0.0.1:8000/v1"},
+	}
+}
+
+// Ask is what a caller (a block's option, a flag, the environment) says of where
+// a call goes; empty fields say nothing.
+type Ask struct {
+	Provider, Model, BaseURL string
+	Key, KeyEnv              string // the key itself, or the variable that holds it
+	Dialect                  string
+}
+
+// Target is where one call goes.
+type Target struct {
+	Provider, Kind, Model, BaseURL, Dialect string
+	key                                     string
+}
+
+// Directory knows the providers and what the run was told of them. Its fields are
+// set before the first call.
+type Directory struct {
+	Providers []Provider
+	Run       Ask                               // flags, then environment, then config
+	Env       func(name string) (string, bool)  // the run's environment
+	Models    func(base string) (string, error) // asks a server for its first model
+	Replay    *Ask                              // set when a recording answers: no key, no detection
+}
+
+// find gives a provider by name.
+func (d *Directory) find(name string) (Provider, bool) {
+	for _, p := range d.Providers {
+		if p.Name == name {
+			return p, true
+		}
+	}
+	return Provider{}, false
+}
+
+// names lists the providers for messages.
+func (d *Directory) names() string {
+	var all []string
+	for _, p := range d.Providers {
+		all = append(all, p.Name)
+	}
+	sort.Strings(all)
+	return strings.Join(all, ", ")
+}
+
+// split parts PROVIDER/MODEL at the first slash, where its head is a provider.
+func (d *Directory) split(a Ask) Ask {
+	if head, rest, ok := strings.Cut(a.Model, "/"); ok && a.Provider == "" {
+		if _, known := d.find(head); known {
+			a.Provider, a.Model = head, rest
+		}
+	}
+	return a
+}
+
+// Resolve decides where a call goes: what the block asks, then what the run was
+// told, then what is found here. Kinds: validation for an unknown provider,
+// not_found where there is nothing to call.
+func (d *Directory) Resolve(block Ask) (Target, error) {
+	const op = "llm.resolve"
+	block, run := d.split(block), d.split(d.Run)
+	if d.Replay != nil {
+		return d.replayed(block, run), nil
+	}
+	ask := block
+	// What the run was told holds for the block's call unless the block names another provider.
+	if ask.Provider == "" || ask.Provider == run.Provider || run.Provider == "" {
+		ask.Provider = first(ask.Provider, run.Provider)
+		ask.Model = first(ask.Model, run.Model)
+		ask.BaseURL = first(ask.BaseURL, run.BaseURL)
+	}
+	if ask.Provider == "" && ask.BaseURL != "" {
+		ask.Provider = "openai"
+	}
+	if ask.Provider == "" {
+		found, err := d.detect()
+		if err != nil {
+			return Target{}, err
+		}
+		ask.Provider, ask.Model = found.Name, first(ask.Model, found.Model)
+	}
+	p, known := d.find(ask.Provider)
+	if !known {
+		return Target{}, kernel.Errorf(op, kernel.Validation, "unknown provider '%s' (%s)", ask.Provider, d.names())
+	}
+	t := Target{Provider: p.Name, Kind: p.Kind, BaseURL: first(ask.BaseURL, p.BaseURL)}
+	if err := httpURL(t.BaseURL); err != nil {
+		return Target{}, err
+	}
+	t.Dialect = dialect(first(ask.Dialect, presetDialect(p.Name)), t.BaseURL)
+	t.key = d.key(ask, p, ask.BaseURL != "")
+	t.Model = ask.Model
+	if t.Model == "" && ask.BaseURL == "" {
+		t.Model = p.Model
+	}
+	if t.Model == "" && p.Kind == "openai" {
+		model, err := d.Models(t.BaseURL)
+		if err != nil {
+			return Target{}, kernel.Errorf(op, kernel.NotFound,
+				"no model is named and %s does not list one (%s): name it with --model, ASHLAR_MODEL or the option model", t.BaseURL, kernel.Message(err))
+		}
+		t.Model = model
+	}
+	return t, nil
+}
+
+// replayed answers from what the recording says of itself, so that a block that
+// names nothing asks for what was recorded.
+func (d *Directory) replayed(block, run Ask) Target {
+	ask := *d.Replay
+	t := Target{Kind: "openai"}
+	t.Provider = first(block.Provider, run.Provider, ask.Provider, "openai")
+	t.Model = first(block.Model, run.Model, ask.Model)
+	if p, ok := d.find(t.Provider); ok {
+		t.Kind, t.BaseURL = p.Kind, p.BaseURL
+	}
+	t.BaseURL = first(block.BaseURL, run.BaseURL, t.BaseURL, "http://replay.invalid/v1")
+	t.Dialect = dialect(first(block.Dialect, ask.Dialect, presetDialect(t.Provider)), t.BaseURL)
+	return t
+}
+
+// key finds the key of a call. ASHLAR_API_KEY goes only where a base URL was given
+// explicitly.
+func (d *Directory) key(ask Ask, p Provider, explicit bool) string {
+	if ask.Key != "" {
+		return ask.Key
+	}
+	var vars []string
+	if ask.KeyEnv != "" {
+		vars = append(vars, ask.KeyEnv)
+	} else {
+		if explicit {
+			vars = append(vars, "ASHLAR_API_KEY")
+		}
+		vars = append(vars, p.KeyEnv)
+	}
+	for _, name := range vars {
+		if name == "" {
+			continue
+		}
+		if v, ok := d.Env(name); ok && v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+// detect takes the first provider whose key is set, then a local server that
+// answers for its models. A prompt never goes to a stranger.
+func (d *Directory) detect() (Provider, error) {
+	var unbuilt []string
+	for _, p := range d.Providers {
+		if p.KeyEnv == "" {
+			continue
+		}
+		if v, ok := d.Env(p.KeyEnv); ok && v != "" {
+			if p.Kind != "openai" {
+				unbuilt = append(unbuilt, p.KeyEnv)
+				continue
+			}
+			return p, nil
+		}
+	}
+	for _, p := range d.Providers {
+		if !p.Local {
+			continue
+		}
+		if model, err := d.Models(p.BaseURL); err == nil {
+			p.Model = model
+			return p, nil
+		}
+	}
+	also := ""
+	if len(unbuilt) > 0 {
+		also = " (" + strings.Join(unbuilt, ", ") + " is set, but this build speaks only the OpenAI wire)"
+	}
+	return Provider{}, kernel.Errorf("llm.resolve", kernel.NotFound,
+		"no model to call%s. Set OPENAI_API_KEY, GEMINI_API_KEY or OPENROUTER_API_KEY; or start a local server (ollama, LM Studio); "+
+			"or name one with --base-url URL --model MODEL (or ASHLAR_BASE_URL, ASHLAR_MODEL); or answer from a recording with --replay FILE", also)
+}
+
+func first(all ...string) string {
+	for _, s := range all {
+		if s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+func presetDialect(provider string) string {
+	switch provider {
+	case "ollama", "vllm", "llamacpp":
+		return provider
+	case "lmstudio":
+		return "llamacpp"
+	}
+	return ""
+}
+
+// dialect guesses a server's dialect from its URL where none is named.
+func dialect(named, base string) string {
+	switch named {
+	case "compat":
+		return "vllm"
+	case "":
+	default:
+		return named
+	}
+	u, err := url.Parse(base)
+	switch {
+	case err != nil || base == "", u.Hostname() == "api.openai.com":
+		return "openai"
+	case u.Port() == "11434", strings.Contains(base, "ollama"):
+		return "ollama"
+	}
+	return "vllm"
+}
+
+func httpURL(base string) error {
+	u, err := url.Parse(base)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return kernel.Errorf("llm.resolve", kernel.Validation, "base URL %q is no http or https URL", base)
+	}
+	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return kernel.Errorf("llm.resolve", kernel.Validation, "the base URL may hold no user, query or fragment; a key belongs into a variable")
+	}
+	return nil
+}

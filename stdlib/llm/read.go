@@ -1,0 +1,160 @@
+package llm
+
+import (
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
+	"ashlar/kernel"
+	"ashlar/kernel/logjson"
+	"ashlar/stdlib/http/sse"
+	"ashlar/stdlib/llm/assemble"
+	"ashlar/stdlib/llm/record"
+)
+
+// watch bounds one attempt: its whole time, and the time without data. It needs no
+// goroutine of its own: both are timers that end the context.
+type watch struct {
+	cancel   context.CancelCauseFunc
+	whole    *time.Timer
+	progress *time.Timer
+	pause    time.Duration
+}
+
+var (
+	errWhole    = errors.New("the whole time of the call passed")
+	errProgress = errors.New("no data came in time")
+)
+
+func (s *Sender) watch(ctx context.Context, c Call) (context.Context, *watch) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	w := &watch{cancel: cancel, pause: c.Progress}
+	w.whole = time.AfterFunc(c.Timeout, func() { cancel(errWhole) })
+	w.progress = time.AfterFunc(c.Progress, func() { cancel(errProgress) })
+	return ctx, w
+}
+
+func (w *watch) moved() { w.progress.Reset(w.pause) }
+
+func (w *watch) stop() {
+	w.whole.Stop()
+	w.progress.Stop()
+	w.cancel(context.Canceled)
+}
+
+// explain gives a transport's error its kind and a text without URL parts that
+// could hold a secret.
+func (w *watch) explain(ctx context.Context, err error, t Target) error {
+	const op = "llm.send"
+	var own *kernel.Error
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, errWhole):
+		return kernel.Errorf(op, kernel.Timeout, "%s did not finish within the call's timeout", t.Provider)
+	case errors.Is(cause, errProgress):
+		return kernel.Errorf(op, kernel.Timeout, "%s sent nothing for %s", t.Provider, w.pause)
+	case cause != nil:
+		return cause
+	case errors.As(err, &own):
+		return err
+	}
+	text := err.Error()
+	// net/http names method and URL first; what went wrong comes last.
+	if i := strings.LastIndex(text, "\": "); i >= 0 {
+		text = text[i+3:]
+	}
+	return kernel.Errorf(op, kernel.Network, "%s at %s: %s", t.Provider, t.BaseURL, text)
+}
+
+// read takes the reply apart: a stream is assembled, anything else is its JSON.
+func (s *Sender) read(ctx context.Context, c Call, w *watch, res *http.Response) (Reply, error) {
+	reply := Reply{Status: res.StatusCode, Headers: record.Headers(res.Header), Notes: map[string]any{}}
+	w.moved()
+	body := io.LimitReader(res.Body, MaxReplyBytes+1)
+	media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
+	if res.StatusCode < 300 && media == "text/event-stream" {
+		return reply, s.stream(ctx, c, w, body, &reply)
+	}
+	b, err := readAll(body, w)
+	if err != nil {
+		return reply, err
+	}
+	if len(b) > MaxReplyBytes {
+		return reply, kernel.Errorf("llm.send", kernel.Limit, "the reply is longer than %d bytes", MaxReplyBytes)
+	}
+	if v, err := logjson.Unmarshal(b); err == nil {
+		reply.Body = v
+		return reply, nil
+	}
+	// No JSON: an error page, or a reply that was cut. Only its kind goes on, since a
+	// page may hold anything.
+	reply.Notes["not_json"] = true
+	if res.StatusCode < 300 {
+		reply.Notes["incomplete"] = "no JSON"
+	}
+	reply.Body = map[string]any{"error": map[string]any{"message": http.StatusText(res.StatusCode) + ": the reply is no JSON"}}
+	return reply, nil
+}
+
+func (s *Sender) stream(ctx context.Context, c Call, w *watch, body io.Reader, reply *Reply) error {
+	a := assemble.New(func(kind, text string) error {
+		if s.Delta != nil && c.Session != "" {
+			s.Delta(c.Session, c.Beat, kind, text)
+		}
+		if c.OnDelta == nil {
+			return nil
+		}
+		return c.OnDelta(ctx, kind, text)
+	})
+	events := sse.NewDecoder(body)
+	cut := false
+	for !a.Done() {
+		e, err := events.Next()
+		if err != nil {
+			if ctx.Err() != nil {
+				return err
+			}
+			var own *kernel.Error
+			if errors.As(err, &own) {
+				return err
+			}
+			cut = err != io.EOF
+			break
+		}
+		w.moved()
+		if err := a.Add([]byte(e.Data)); err != nil {
+			return err
+		}
+	}
+	r := a.Result(cut)
+	reply.Body = r.Body
+	if r.Incomplete != "" {
+		reply.Notes["incomplete"] = r.Incomplete
+	}
+	if len(r.Notes) > 0 {
+		reply.Notes["stream"] = r.Notes
+	}
+	return nil
+}
+
+// readAll reads a body whole; each piece is progress.
+func readAll(r io.Reader, w *watch) ([]byte, error) {
+	var out []byte
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := r.Read(buf)
+		if n > 0 {
+			w.moved()
+			out = append(out, buf[:n]...)
+		}
+		if err == io.EOF {
+			return out, nil
+		}
+		if err != nil {
+			return out, err
+		}
+	}
+}

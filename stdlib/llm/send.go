@@ -1,0 +1,161 @@
+package llm
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"net/http"
+	"net/http/httptrace"
+	"time"
+
+	"ashlar/kernel"
+	"ashlar/kernel/logjson"
+	"ashlar/stdlib/llm/openai"
+	"ashlar/stdlib/llm/record"
+)
+
+// Bounds of one call whose options name none.
+const (
+	DefaultTimeout  = 120 * time.Second // the whole of one attempt
+	DefaultProgress = 60 * time.Second  // without any data
+	MaxReplyBytes   = 64 << 20
+)
+
+// Seam is where model traffic leaves the process, or is answered from a recording.
+type Seam struct {
+	Client *http.Client
+	Record *record.Recorder // may be nil
+	Player *record.Player   // set: nothing leaves
+}
+
+// Sender sends model calls for one run.
+type Sender struct {
+	Directory *Directory
+	Seam      Seam
+	Now       func() time.Time
+	Sleep     func(ctx context.Context, d time.Duration) error
+	// Delta sees each piece of text as it comes, for the event stream; may be nil.
+	Delta func(session, beat, kind, text string)
+}
+
+// Retry is one attempt that is going to be repeated: the fields of llm_retry.
+type Retry struct {
+	Attempt int
+	Kind    string
+	Status  int
+	Wait    time.Duration
+}
+
+// Call is one model call.
+type Call struct {
+	Ask      Ask
+	Path     string
+	Headers  map[string]string
+	Body     map[string]any
+	Timeout  time.Duration
+	Progress time.Duration
+	Retries  int
+	Session  string // ids for Delta; "" outside a beat
+	Beat     string
+	// OnDelta is the script's own callback; its error ends the call.
+	OnDelta func(ctx context.Context, kind, text string) error
+	// OnRetry commits the record of a retry before it leaves.
+	OnRetry func(ctx context.Context, r Retry) error
+}
+
+// Reply is the provider's answer, whatever its status.
+type Reply struct {
+	Status  int
+	Headers map[string]any
+	Body    any // the non-streamed JSON; text where it is none
+	Notes   map[string]any
+	Digest  string // SHA-256 of the request's body
+}
+
+// Send makes one call. An HTTP status is a reply; kinds of the errors: network,
+// timeout, cancelled, limit, not_found (a recording without the answer), and
+// those of Resolve.
+func (s *Sender) Send(ctx context.Context, c Call) (Reply, error) {
+	target, err := s.Directory.Resolve(c.Ask)
+	if err != nil {
+		return Reply{}, err
+	}
+	if target.Kind != "openai" {
+		return Reply{}, kernel.Errorf("llm.send", kernel.Unsupported, "provider %s speaks a wire that this build has not", target.Provider)
+	}
+	body, err := logjson.Marshal(c.Body)
+	if err != nil {
+		return Reply{}, err
+	}
+	sum := sha256.Sum256(body)
+	pause := pauses()
+	for attempt := 1; ; attempt++ {
+		reply, again, err := s.attempt(ctx, c, target, body)
+		reply.Digest = hex.EncodeToString(sum[:])
+		if again == nil || attempt > c.Retries {
+			return reply, err
+		}
+		again.Attempt = attempt
+		if again.Wait > MaxRetryAfter {
+			return reply, err
+		}
+		again.Wait = max(again.Wait, pause.NextBackOff())
+		if c.OnRetry != nil {
+			if err := c.OnRetry(ctx, *again); err != nil {
+				return Reply{}, err
+			}
+		}
+		if err := s.Sleep(ctx, again.Wait); err != nil {
+			return Reply{}, err
+		}
+	}
+}
+
+// attempt sends once; again is set where it may be sent again.
+func (s *Sender) attempt(ctx context.Context, c Call, t Target, body []byte) (Reply, *Retry, error) {
+	ctx, w := s.watch(ctx, c)
+	defer w.stop()
+	res, wrote, err := s.exchange(ctx, c, t, body)
+	if err != nil {
+		err = w.explain(ctx, err, t)
+		if !wrote && errors.Is(err, kernel.Network) {
+			return Reply{}, &Retry{Kind: "transport"}, err
+		}
+		return Reply{}, nil, err
+	}
+	defer res.Body.Close()
+	reply, err := s.read(ctx, c, w, res)
+	if err != nil {
+		return Reply{}, nil, w.explain(ctx, err, t)
+	}
+	if kind := retryKind(reply.Status, reply.Body); kind != "" {
+		return reply, &Retry{Kind: kind, Status: reply.Status, Wait: retryAfter(res.Header, s.Now())}, nil
+	}
+	return reply, nil, nil
+}
+
+// exchange sends the request, or asks the recording. wrote reports whether the
+// request may have reached the server.
+func (s *Sender) exchange(ctx context.Context, c Call, t Target, body []byte) (res *http.Response, wrote bool, err error) {
+	x := record.Exchange{Provider: t.Provider, Path: c.Path, Body: body}
+	if s.Seam.Player != nil {
+		res, err := s.Seam.Player.Answer(x)
+		return res, true, err
+	}
+	trace := &httptrace.ClientTrace{WroteHeaders: func() { wrote = true }}
+	stream, _ := c.Body["stream"].(bool)
+	res, err = openai.Do(httptrace.WithClientTrace(ctx, trace), s.Seam.Client, openai.Request{
+		BaseURL: t.BaseURL, Path: c.Path, Key: t.key, Headers: c.Headers, Body: body, Stream: stream,
+	})
+	if err != nil {
+		if s.Seam.Record != nil {
+			s.Seam.Record.Failed(x, err)
+		}
+		return nil, wrote, err
+	}
+	if s.Seam.Record != nil {
+		res.Body = s.Seam.Record.Wrap(x, res)
+	}
+	return res, true, nil
+}

@@ -1,0 +1,159 @@
+// Package tool is the namespace tool: the registry of a run's tools, and the door
+// to the bus. A handler written in a script is a tool like any other.
+//
+// It must never run a handler itself: kernel/tool.Bus does.
+package tool
+
+import (
+	"context"
+	"time"
+
+	"ashlar/kernel"
+	"ashlar/kernel/tool"
+	"ashlar/vm"
+)
+
+// ContractFields are what a script may say of a tool beside its handler; the
+// namespace knl takes the same ones for a device's tools.
+func ContractFields() []vm.Param {
+	return []vm.Param{
+		{Name: "description", Type: vm.String, Optional: true, Doc: "what the model reads"},
+		{Name: "input_schema", Type: vm.Map, Optional: true, Doc: "JSON Schema of the arguments"},
+		{Name: "group", Type: vm.String, Optional: true},
+		{Name: "read_only", Type: vm.Boolean, Optional: true, Doc: "changes nothing: may run beside others"},
+		{Name: "idempotent", Type: vm.Boolean, Optional: true, Doc: "running it twice is running it once"},
+		{Name: "timeout", Type: vm.Number, Optional: true, Doc: "seconds of one call"},
+		{Name: "capabilities", Type: vm.List, Optional: true},
+	}
+}
+
+// ContractOf reads a contract from checked options.
+func ContractOf(name string, o vm.Opts) tool.Contract {
+	c := tool.Contract{
+		Name: name, Description: o.Str("description", ""), Group: o.Str("group", ""),
+		ReadOnly: o.Bool("read_only", false), Idempotent: o.Bool("idempotent", false),
+		Timeout: time.Duration(o.Float("timeout", 0) * float64(time.Second)),
+	}
+	if schema, ok := o["input_schema"].(map[string]any); ok {
+		c.Input = schema
+	}
+	if list, ok := o["capabilities"].([]any); ok {
+		for _, e := range list {
+			if s, ok := e.(string); ok {
+				c.Capabilities = append(c.Capabilities, s)
+			}
+		}
+	}
+	return c
+}
+
+// HandlerOf makes a tool's handler of a script's function: it is called with the
+// arguments, and its first result is the tool's.
+func HandlerOf(fn *vm.Func) tool.Handler {
+	return func(ctx context.Context, args map[string]any) (any, error) {
+		out, err := fn.Call(ctx, args)
+		if err != nil || len(out) == 0 {
+			return nil, err
+		}
+		return out[0], nil
+	}
+}
+
+// Module declares the namespace over a bus.
+func Module(bus *tool.Bus) *vm.Module {
+	nameParam := vm.Param{Name: "name", Type: vm.String}
+	return &vm.Module{
+		Name: "tool",
+		Doc:  "Tools by name. Every call goes through the bus: it is validated, bounded and recorded there.",
+		Funcs: []vm.Function{
+			{
+				Name: "register", Doc: "Offers a tool; one of that name is replaced. handler(input) returns the result.",
+				Params: []vm.Param{nameParam,
+					{Name: "spec", Type: vm.Options, Fields: ContractFields()},
+					{Name: "handler", Type: vm.Callable},
+					{Name: "opts", Type: vm.Options, Optional: true, Fields: []vm.Param{{Name: "group", Type: vm.String, Optional: true}}}},
+				Effect: vm.Pure,
+				Impl: func(_ context.Context, c *vm.Call) ([]vm.Value, error) {
+					if c.Str(0) == "" {
+						return nil, vm.Errorf(string(kernel.Validation), "name is empty")
+					}
+					contract := ContractOf(c.Str(0), c.Map(1))
+					if g := c.Map(3).Str("group", ""); g != "" {
+						contract.Group = g
+					}
+					bus.Registry.Register(tool.Tool{Contract: contract, Handler: HandlerOf(c.Func(2))})
+					return nil, nil
+				},
+			},
+			{
+				Name: "call", Doc: "Runs a tool by name and gives what its handler returned. An unknown name and a failing handler raise.",
+				Params:  []vm.Param{nameParam, {Name: "input", Type: vm.Map, Optional: true}},
+				Results: []vm.Param{{Name: "result", Type: vm.Any}},
+				Effect:  vm.Write, Record: vm.RecordMark, Waits: true,
+				Impl: func(ctx context.Context, c *vm.Call) ([]vm.Value, error) { return call(ctx, bus, c) },
+			},
+			{
+				Name: "list", Doc: "The names of the registered tools, sorted.", Effect: vm.Pure,
+				Results: []vm.Param{{Name: "names", Type: vm.List}},
+				Impl: func(context.Context, *vm.Call) ([]vm.Value, error) {
+					names := []any{}
+					for _, t := range bus.Registry.List() {
+						names = append(names, t.Contract.Name)
+					}
+					return []vm.Value{names}, nil
+				},
+			},
+			{
+				Name: "schema", Doc: "What a model needs to know of each tool, sorted by name.", Effect: vm.Pure,
+				Results: []vm.Param{{Name: "schemas", Type: vm.List}},
+				Impl: func(context.Context, *vm.Call) ([]vm.Value, error) {
+					list := []any{}
+					for _, t := range bus.Registry.List() {
+						list = append(list, schemaOf(t.Contract))
+					}
+					return []vm.Value{list}, nil
+				},
+			},
+		},
+	}
+}
+
+func schemaOf(c tool.Contract) map[string]any {
+	input := c.Input
+	if input == nil {
+		input = map[string]any{"type": "object"}
+	}
+	m := map[string]any{"name": c.Name, "description": c.Description, "input_schema": input}
+	if c.Group != "" {
+		m["group"] = c.Group
+	}
+	return m
+}
+
+func call(ctx context.Context, bus *tool.Bus, c *vm.Call) ([]vm.Value, error) {
+	args := map[string]any(c.Map(1))
+	if args == nil {
+		args = map[string]any{}
+	}
+	r, err := bus.Dispatch(ctx, tool.Call{Name: c.Str(0), Args: args})
+	if err != nil {
+		return nil, err
+	}
+	if r.OK {
+		return []vm.Value{r.Value}, nil
+	}
+	text, _ := r.Value.(string)
+	switch r.Kind {
+	case "not_found":
+		return nil, vm.Errorf(string(kernel.NotFound), "tool not found: %s", c.Str(0))
+	case "validation":
+		return nil, vm.Errorf(string(kernel.Validation), "%s", text)
+	case "timeout":
+		return nil, vm.Errorf(string(kernel.Timeout), "%s", text)
+	case "cancelled":
+		return nil, vm.Errorf(string(kernel.Cancelled), "%s", text)
+	case "denied", "budget":
+		return nil, vm.Errorf(string(kernel.Refused), "%s", text)
+	}
+	return nil, vm.Errorf(string(kernel.Internal), "%s", text)
+}
