@@ -1,0 +1,238 @@
+-- agent: a plain loop of beats until the model answers without calling a tool.
+-- Made to be copied: `ashlar vendor agent` will write it into a project.
+--
+--   agent.run(opts) -> {ok, content, usage, num_turns, messages, session, error?, error_kind?, stopped_by?}
+--
+-- It never raises. ok is true only for a finished answer, or when on_turn said stop.
+-- error_kind is one of the call errors, or validation, or limit; with limit,
+-- stopped_by says which: max_iterations, tokens, or the bound of the run.
+--
+-- Options: prompt (required), system, provider, model, base_url, api_key, api_key_env,
+-- max_tokens, max_iterations = 20 (false: none, the run's bounds decide), timeout = 120,
+-- progress_timeout, max_tokens_budget, extra_tools, tool_groups, history, on_turn, on_delta,
+-- store, budget. Any other key goes to the port (temperature, tool_choice, thinking, …).
+
+local knl = require("knl")
+local adapter = require("knl_adapter")
+local tools_of = require("agent.tools")
+
+local M = {}
+
+local DEFAULT_ITERATIONS = 20
+local DEFAULT_TIMEOUT = 120
+local OWNER = "agent"
+
+-- What later parts of this runtime bring; until then an option is refused by name.
+local NOT_BUILT = {
+  mcp_servers = true, sampling = true, enable_resources = true, enable_prompts = true, on_progress = true,
+  progress_to_log = true, on_log = true, log_to_stderr = true, compact = true,
+}
+
+-- Options of the loop itself; the rest is the port's.
+local OWN = {
+  prompt = true, system = true, max_iterations = true, max_tokens_budget = true, extra_tools = true,
+  tool_groups = true, history = true, on_turn = true, on_delta = true, store = true, budget = true,
+  cache_control = true, context_management = true, context_management_config = true,
+}
+
+local function zero() return { input_tokens = 0, output_tokens = 0, total_tokens = 0, thinking_tokens = 0 } end
+
+local function failed(kind, message, state)
+  state = state or {}
+  return {
+    ok = false, error = message, error_kind = kind, stopped_by = state.stopped_by, content = state.content or "",
+    usage = state.usage or zero(), num_turns = state.turns or 0, messages = state.messages or std.json.array(),
+    session = state.session,
+  }
+end
+
+local function check(opts)
+  if type(opts) ~= "table" then return "agent.run takes a table of options" end
+  for key in pairs(opts) do
+    if NOT_BUILT[key] then return "option '" .. key .. "' is not in this build yet" end
+  end
+  if type(opts.prompt) ~= "string" or opts.prompt == "" then return "prompt is required" end
+  if opts.history ~= nil and type(opts.history) ~= "table" then return "history must be a table (messages array)" end
+  local n = opts.max_iterations
+  if n ~= nil and n ~= false and (type(n) ~= "number" or n < 1 or n ~= math.floor(n)) then
+    return "max_iterations must be an integer of at least 1, or false"
+  end
+  local t = opts.max_tokens_budget
+  if t ~= nil and (type(t) ~= "number" or t < 1) then return "max_tokens_budget must be a positive number" end
+end
+
+local function port_conf(opts)
+  local conf = { timeout = DEFAULT_TIMEOUT }
+  for key, value in pairs(opts) do
+    if not OWN[key] then conf[key] = value end
+  end
+  return conf
+end
+
+local function seed(session, opts)
+  for _, message in ipairs(opts.history or {}) do
+    local content = message.content
+    if message.role == "assistant" then
+      if type(content) == "string" then content = { { type = "text", text = content } } end
+      session:append({ kind = "llm_response", data = { content = content, usage = { input_tokens = 0, output_tokens = 0 } } })
+    else
+      local rest = std.json.array()
+      for _, block in ipairs(type(content) == "table" and content or {}) do
+        if block.type == "tool_result" then
+          session:append({ kind = "tool_result", data = {
+            call_id = block.tool_use_id, ok = not block.is_error, result = block.content or "",
+          } })
+        else
+          rest[#rest + 1] = block
+        end
+      end
+      if type(content) == "string" then rest = content end
+      if type(rest) == "string" or #rest > 0 then session:append({ kind = "msg_user", data = { content = rest } }) end
+    end
+  end
+  session:append({ kind = "msg_user", meta = { label = "prompt" }, data = { content = opts.prompt } })
+end
+
+local function text_of(content)
+  local parts = {}
+  for _, block in ipairs(content or {}) do
+    if block.type == "text" then parts[#parts + 1] = block.text end
+  end
+  return table.concat(parts, "\n")
+end
+
+local function calls_of(content)
+  local list = std.json.array()
+  for _, block in ipairs(content) do
+    if block.type == "tool_use" then list[#list + 1] = { id = block.id, name = block.name, input = block.input } end
+  end
+  return list
+end
+
+local function add(usage, turn)
+  local input = turn.input_tokens + (turn.cache_read_input_tokens or 0) + (turn.cache_creation_input_tokens or 0)
+  usage.input_tokens = usage.input_tokens + input
+  usage.output_tokens = usage.output_tokens + turn.output_tokens
+  usage.thinking_tokens = usage.thinking_tokens + (turn.thinking_tokens or 0)
+  usage.total_tokens = usage.input_tokens + usage.output_tokens
+end
+
+local function told(opts, state, out, calls)
+  if not opts.on_turn then return true end
+  local good, answer = pcall(opts.on_turn, {
+    turn_number = state.turns, content = text_of(out.content), tool_calls = calls, usage = out.usage,
+  })
+  if not good then
+    log.warn("agent: on_turn raised: " .. tostring(answer))
+    return true
+  end
+  return answer ~= false
+end
+
+-- verdict looks at one finished beat: nil to go on, else the loop's result fields.
+local function verdict(opts, state, out)
+  local calls = calls_of(out.content)
+  state.turns = state.turns + 1
+  state.content = text_of(out.content)
+  add(state.usage, out.usage)
+  if not told(opts, state, out, calls) then return { ok = true } end
+  if out.stopped then
+    state.stopped_by = out.stopped
+    return { kind = "limit", message = "the budget of " .. out.stopped .. " is used up" }
+  end
+  local budget = opts.max_tokens_budget
+  if budget and state.usage.total_tokens > budget then
+    state.stopped_by = "tokens"
+    return { kind = "limit", message = ("token budget exceeded (%d/%d)"):format(state.usage.total_tokens, budget) }
+  end
+  if #calls > 0 or out.stop_reason == "pause_turn" then return nil end
+  if out.stop_reason == "max_tokens" then
+    return { kind = "truncated", message = "the reply was cut at max_tokens and holds no tool call" }
+  end
+  return { ok = true }
+end
+
+local function stopped(opts, state, outcome)
+  local tag = outcome.tag
+  if outcome.bound ~= "run" and tag == "beats" then
+    state.stopped_by = "max_iterations"
+    return failed("limit", ("max_iterations (%s) reached"):format(tostring(state.limit)), state)
+  end
+  state.stopped_by = tag
+  return failed("limit", "the budget of " .. tostring(tag) .. " is used up", state)
+end
+
+local function loop(session, device, opts, state)
+  while true do
+    local o = knl.beat(session, device)
+    if o.status == "stopped" then return stopped(opts, state, o) end
+    if o.status == "refused" then
+      state.content = text_of(o.detail.content)
+      add(state.usage, o.detail.usage)
+      state.turns = state.turns + 1
+      return failed("unknown", "the model refused (" .. o.reason .. ")", state)
+    end
+    if o.status == "error" then
+      local d = o.detail
+      local kind = o.kind == "call" and d.kind or "validation"
+      return failed(kind, type(d) == "table" and d.message or tostring(d), state)
+    end
+    local v = verdict(opts, state, o.out)
+    if v and v.ok then return { ok = true } end
+    if v then return failed(v.kind, v.message, state) end
+  end
+end
+
+local function budget_of(opts, limit)
+  local budget = {}
+  for tag, amount in pairs(opts.budget or {}) do budget[tag] = amount end
+  if limit and budget.beats == nil then budget.beats = limit end
+  return next(budget) and budget or nil
+end
+
+local function converse(opts, device, limit)
+  return knl.session({
+    owner = OWNER, store = opts.store, budget = budget_of(opts, limit),
+  }, function(session)
+    local state = { usage = zero(), turns = 0, limit = limit, session = session:id(), content = "" }
+    seed(session, opts)
+    local result = loop(session, device, opts, state)
+    local messages = M.messages(session)
+    if not result.ok then
+      result.messages = messages
+      return result
+    end
+    return {
+      ok = true, content = state.content, usage = state.usage, num_turns = state.turns,
+      messages = messages, session = state.session,
+    }
+  end)
+end
+
+-- messages folds a session's log into the conversation that a provider would see.
+function M.messages(session)
+  local folder = knl.fold.new()
+  require("knl.beat").pages(_G.knl, session, 1, function(event) folder:step(event) end)
+  return folder:messages()
+end
+
+function M.run(opts)
+  local problem = check(opts)
+  if problem then return failed("validation", problem) end
+  local limit = opts.max_iterations
+  if limit == nil then limit = DEFAULT_ITERATIONS end
+  local good, result = pcall(function()
+    local tools, clash = tools_of(opts)
+    if not tools then return failed("validation", clash) end
+    local conf = port_conf(opts)
+    local device = knl.device({
+      llm = adapter.port(conf):open(conf), tools = tools, system = opts.system, on_delta = opts.on_delta,
+    })
+    return converse(opts, device, limit)
+  end)
+  if good then return result end
+  local e = knl.error(result)
+  return failed(e.kind or "unknown", e.message)
+end
+
+return M

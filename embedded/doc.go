@@ -1,0 +1,8 @@
+// Package embedded holds the Lua modules that are baked into the binary: the
+// kernel's Lua half (knl, knl_adapter, sealed), the wire translations (llm_proto)
+// and the agent that is made to be copied.
+//
+// It holds sources and their names, and no behaviour. It must never import
+// anything of this repository. Each module opens with a comment that is its
+// contract; start reading in knl/init.lua, then knl/beat.lua.
+package embedded

@@ -1,0 +1,216 @@
+-- knl.beat: one model call and the tool calls that it asks for.
+--
+--   beat(native, session, device) -> Outcome        never raises
+--
+-- The order is the contract: read and fold, filter, price, reserve together with
+-- llm_request (one commit), call, llm_response or llm_call_failed together with
+-- the settlement (one commit), then the tools. A beat that the quota does not cover
+-- leaves no request behind. Of native it needs read, beat_begin, beat_end,
+-- dispatch, new_beat_id, error and is_session.
+
+local Outcome = require("knl.outcome")
+local device_of = require("knl.device")
+local default_fold = require("knl.fold")
+local tools = require("knl.tools")
+
+local CALL_KINDS = {
+  transport = true, rate_limited = true, overloaded = true, server = true, auth = false,
+  invalid_request = false, unknown = false, quota = false, context_length = false, truncated = false,
+}
+
+local USAGE = { "input_tokens", "output_tokens" }
+
+local function trace(e)
+  if type(e) == "table" and e.message then return e.message end
+  return tostring(e)
+end
+
+-- guard calls a function of the device: what it raises becomes the outcome.
+local function guard(kind, f, ...)
+  local got = { pcall(f, ...) }
+  if got[1] then return true, got[2], got[3] end
+  return false, Outcome.err(kind, trace(got[2]))
+end
+
+-- pages reads a session to its end, without the bodies of requests.
+local function pages(native, session, from, step)
+  local truncated = true
+  while truncated do
+    local rows
+    rows, truncated = native.read(session, from)
+    for _, event in ipairs(rows) do
+      step(event)
+      from = event.seq + 1
+    end
+  end
+  return from
+end
+
+-- The default fold keeps its folder with the session's handle and steps over what
+-- is new; any other fold is a function of all events. What is kept is only ever
+-- what folding the log again would give.
+local folders = {}
+
+local function fold(native, session, device)
+  if device.fold ~= default_fold then
+    local events = std.json.array()
+    pages(native, session, 1, function(event) events[#events + 1] = event end)
+    return device.fold(events, device)
+  end
+  local id = session:id()
+  local state = folders[id]
+  if not state then
+    state = { folder = default_fold.new(), from = 1 }
+    folders[id] = state
+  end
+  pages(native, session, state.from, function(event)
+    -- Another task of this run may have stepped over it while this one was reading.
+    if event.seq < state.from then return end
+    state.folder:step(event)
+    state.from = event.seq + 1
+  end)
+  return default_fold.request(state.folder:messages(), device)
+end
+
+-- forget drops what is kept of a session that has ended.
+local function forget(id) folders[id] = nil end
+
+local function copy(v)
+  if type(v) ~= "table" then return v end
+  local out = {}
+  for key, value in pairs(v) do out[key] = copy(value) end
+  return setmetatable(out, getmetatable(v))
+end
+
+local function filtered(device, request)
+  if #device.filters == 0 then return true, request end
+  -- A filter may change what it is given; the folded messages are kept for the next beat.
+  request = copy(request)
+  for i, filter in ipairs(device.filters) do
+    local good, answer = guard("filter", filter, request)
+    if not good then return false, answer end
+    if type(answer) ~= "table" then
+      return false, Outcome.err("filter", "filters[" .. i .. "] returned " .. type(answer) .. ", not a request")
+    end
+    request = answer
+  end
+  return true, request
+end
+
+local function priced(device, request)
+  if not device.cost then return true, nil end
+  local good, n = guard("conf", device.cost, request)
+  if not good then return false, n end
+  if type(n) ~= "number" or n < 1 or n ~= math.floor(n) then
+    return false, Outcome.err("conf", "cost answered " .. tostring(n) .. "; it answers an integer of at least 1")
+  end
+  return true, n
+end
+
+local function call_error(e)
+  if type(e) ~= "table" then e = { message = tostring(e) } end
+  local kind = CALL_KINDS[e.kind] ~= nil and e.kind or "unknown"
+  local retryable = e.retryable
+  if retryable == nil then retryable = CALL_KINDS[kind] end
+  return {
+    kind = kind, retryable = retryable and true or false, retry_after = e.retry_after,
+    message = tostring(e.message or e.error or kind), status = e.status, usage = e.usage,
+  }
+end
+
+-- bad_result names what is wrong with an llm_result, nil when nothing is.
+local function bad_result(r)
+  if type(r) ~= "table" then return "llm returned " .. type(r) .. ", not an llm_result" end
+  if r.status ~= "ok" and r.status ~= "refused" then return "llm_result.status is " .. tostring(r.status) .. ", not ok or refused" end
+  if type(r.content) ~= "table" then return "llm_result.content is no list of blocks" end
+  if type(r.usage) ~= "table" then return "llm_result.usage is missing" end
+  for _, key in ipairs(USAGE) do
+    if type(r.usage[key]) ~= "number" then return "llm_result.usage." .. key .. " is missing" end
+  end
+  if r.status == "refused" and (type(r.refusal) ~= "table" or (r.refusal.kind ~= "model" and r.refusal.kind ~= "content_filter")) then
+    return "llm_result.refusal.kind is neither model nor content_filter"
+  end
+  local seen = {}
+  for i, block in ipairs(r.content) do
+    if type(block) ~= "table" or type(block.type) ~= "string" then return "content[" .. i .. "] is no block" end
+    if block.type == "tool_use" then
+      if type(block.name) ~= "string" or block.name == "" then return "the model called a tool without a name" end
+      if type(block.id) ~= "string" or block.id == "" then return "a tool call without an id" end
+      if seen[block.id] then return "two tool calls share the id " .. block.id end
+      seen[block.id] = true
+    end
+  end
+end
+
+local function called(device, request, ctx)
+  local got = { pcall(device.llm, request, ctx) }
+  if not got[1] then return nil, call_error({ message = trace(got[2]) }) end
+  if got[2] == nil then return nil, call_error(got[3] or "llm returned nothing") end
+  local bad = bad_result(got[2])
+  if bad then return nil, call_error({ kind = "server", retryable = false, message = bad, usage = type(got[2]) == "table" and got[2].usage or nil }) end
+  return got[2]
+end
+
+local function respond(native, session, device, beat, result)
+  native.beat_end(session, {
+    beat = beat, content = result.content, usage = result.usage,
+    stop_reason = result.stop_reason, finish_reason = result.finish_reason,
+  })
+  if result.status == "refused" then return Outcome.refused(result.refusal.kind, result) end
+  local list, failure = tools.run(native, session, device, beat, result)
+  if not list then return failure end
+  local out = {}
+  for key, value in pairs(result) do out[key] = value end
+  out.beat, out.tools = beat, list
+  out.stopped, list.stopped = list.stopped, nil
+  return Outcome.ok(out)
+end
+
+-- finish is a beat from its request on: the call, its record, the tools.
+local function finish(native, session, device, beat, request)
+  local result, failure = called(device, request, { session = session, beat = beat, on_delta = device.on_delta })
+  if failure then
+    native.beat_end(session, { beat = beat, failed = failure, usage = failure.usage })
+    failure.usage = nil
+    return Outcome.err("call", failure)
+  end
+  return respond(native, session, device, beat, result)
+end
+
+local function run(native, session, device)
+  local good, request, window = guard("conf", fold, native, session, device)
+  if not good then
+    local e = native.error(request.detail)
+    if e.kind then return Outcome.err("state", e) end
+    return request
+  end
+  if type(request) ~= "table" then return Outcome.err("conf", "fold returned " .. type(request) .. ", not a request") end
+  local cost
+  good, request = filtered(device, request)
+  if not good then return request end
+  good, cost = priced(device, request)
+  if not good then return cost end
+  local beat = native.new_beat_id()
+  local begun = native.beat_begin(session, { beat = beat, request = request, window = window, cost = cost })
+  if not begun.granted then return Outcome.stopped("budget", begun.tag, begun.bound) end
+  if begun.max_tokens then
+    local capped = {}
+    for key, value in pairs(request) do capped[key] = value end
+    capped.max_tokens = begun.max_tokens
+    request = capped
+  end
+  local outcome = finish(native, session, device, beat, request)
+  native.beat_done(session, beat, outcome.status)
+  return outcome
+end
+
+local function beat(native, session, device)
+  if not native.is_session(session) then return Outcome.err("conf", "the first argument is no session") end
+  if not device_of.is(device) then return Outcome.err("conf", "the second argument is no device: make one with knl.device{…}") end
+  if not device.llm then return Outcome.err("conf", "the device has no llm") end
+  local good, outcome = pcall(run, native, session, device)
+  if good then return outcome end
+  return Outcome.err("state", native.error(outcome))
+end
+
+return { beat = beat, forget = forget, pages = pages }

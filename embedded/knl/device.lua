@@ -1,0 +1,117 @@
+-- knl.device: the frozen policy bundle that a beat runs against.
+--
+--   device{llm?, tools?, tool_policy?, fold?, filters?, system?, cost?, on_delta?}
+--   d:with{…}      another device, with some fields replaced
+--   device.is(v)
+--
+-- Contracts of the fields:
+--   llm(request, ctx) -> llm_result | nil, call_error    ctx = {session, beat, on_delta}
+--   fold(events, device) -> request[, window_report]
+--   filters = {filter(request) -> request, …}            applied in order
+--   cost(request) -> integer >= 1                        replaces the amount of the grant's first tag
+--   tool_policy(tool_use, out) -> nil | "run" | "deny"[, reason]
+--   tools = {name = {description, input_schema, handler, read_only?, idempotent?, timeout?}}
+--   on_delta(text, kind)                                 kind is "text" or "thinking"
+--
+-- A device holds policy and no state: a key that names state is refused.
+
+local default_fold = require("knl.fold")
+
+local FIELDS = { "cost", "filters", "fold", "llm", "on_delta", "system", "tool_policy", "tools" }
+local KNOWN, STATE = {}, { session = true, store = true, owner = true, budget = true }
+for _, name in ipairs(FIELDS) do KNOWN[name] = true end
+
+local TOOL_FIELDS = {
+  description = true, input_schema = true, handler = true, group = true,
+  read_only = true, idempotent = true, timeout = true, capabilities = true,
+}
+
+-- The key under which a device gives its options to this module, and to nobody else.
+local OPTIONS = {}
+local device = {}
+
+local function fail(message) error("knl.device: " .. message, 3) end
+
+local function callable(v)
+  if type(v) == "function" then return true end
+  local mt = getmetatable(v)
+  return type(mt) == "table" and type(mt.__call) == "function"
+end
+
+local function check_tools(tools)
+  if type(tools) ~= "table" then fail("tools must be a table from name to tool") end
+  local out = {}
+  for name, tool in pairs(tools) do
+    if type(name) ~= "string" or name == "" then fail("tools: a tool's name must be text, got " .. tostring(name)) end
+    if type(tool) ~= "table" then fail("tool '" .. name .. "' must be a table") end
+    for key in pairs(tool) do
+      if not TOOL_FIELDS[key] then fail("tool '" .. name .. "': unknown field '" .. tostring(key) .. "'") end
+    end
+    if not callable(tool.handler) then fail("tool '" .. name .. "' has no handler function") end
+    local copy = {}
+    for key, value in pairs(tool) do copy[key] = value end
+    if not copy.input_schema then copy.input_schema = { type = "object" } end
+    out[name] = copy
+  end
+  return out
+end
+
+local function check(opts)
+  for key in pairs(opts) do
+    if STATE[key] then
+      fail("'" .. key .. "' is state and belongs to a session: pass it to knl.open, and the session to knl.beat")
+    end
+    if not KNOWN[key] then
+      fail("unknown field '" .. tostring(key) .. "'; it takes " .. table.concat(FIELDS, ", "))
+    end
+  end
+  for _, key in ipairs({ "llm", "fold", "cost", "tool_policy", "on_delta" }) do
+    if opts[key] ~= nil and not callable(opts[key]) then fail(key .. " must be a function") end
+  end
+  if opts.filters ~= nil then
+    if type(opts.filters) ~= "table" then fail("filters must be a list of functions") end
+    for i, filter in ipairs(opts.filters) do
+      if not callable(filter) then fail("filters[" .. i .. "] must be a function") end
+    end
+  end
+end
+
+local methods = {}
+
+-- new makes the frozen proxy: reading goes to the resolved fields, writing raises.
+function device.new(opts)
+  if type(opts) ~= "table" then fail("takes a table of fields") end
+  check(opts)
+  local fields = {}
+  for key, value in pairs(opts) do fields[key] = value end
+  fields.tools = check_tools(opts.tools or {})
+  fields.fold = opts.fold or default_fold
+  fields.filters = {}
+  for i, filter in ipairs(opts.filters or {}) do fields.filters[i] = filter end
+  return setmetatable({}, {
+    __index = function(_, key)
+      if key == OPTIONS then return opts end
+      local value = fields[key]
+      if value == nil then return methods[key] end
+      return value
+    end,
+    __newindex = function(_, key)
+      error("knl.device: a device is frozen: '" .. tostring(key) .. "' cannot be set; derive one with device:with{…}", 2)
+    end,
+    __metatable = "knl.device",
+  })
+end
+
+function device.is(v)
+  return type(v) == "table" and getmetatable(v) == "knl.device" and v[OPTIONS] ~= nil
+end
+
+function methods.with(self, changes)
+  if type(changes) ~= "table" then fail("with takes a table of fields") end
+  local opts = {}
+  for key, value in pairs(self[OPTIONS]) do opts[key] = value end
+  for key, value in pairs(changes) do opts[key] = value end
+  return device.new(opts)
+end
+
+return device

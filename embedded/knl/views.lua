@@ -1,0 +1,41 @@
+-- knl.views: rows computed from a session's events, page by page.
+--
+--   views.usage(session)  -> {{stream, calls, input_tokens, output_tokens, thinking_tokens,
+--                              cache_read_input_tokens, cache_creation_input_tokens}}, false
+--   views.ledger(session) -> {{seq, kind, amount, tag}…}, false     one for each budget event
+--
+-- usage is what the providers said; it is never reconciled with the ledger.
+
+local beat = require("knl.beat")
+
+local SUMS = {
+  "input_tokens", "output_tokens", "thinking_tokens", "cache_read_input_tokens", "cache_creation_input_tokens",
+}
+
+return function(native)
+  local views = {}
+
+  function views.usage(session)
+    local row = { stream = session:id(), calls = 0 }
+    for _, key in ipairs(SUMS) do row[key] = 0 end
+    beat.pages(native, session, 1, function(event)
+      if event.kind == "llm_response" then
+        row.calls = row.calls + 1
+        for _, key in ipairs(SUMS) do row[key] = row[key] + (event.data.usage[key] or 0) end
+      end
+    end)
+    return { row }, false
+  end
+
+  function views.ledger(session)
+    local rows = std.json.array()
+    beat.pages(native, session, 1, function(event)
+      if event.kind:sub(1, 7) == "budget_" then
+        rows[#rows + 1] = { seq = event.seq, kind = event.kind, amount = event.data.amount or event.data.used, tag = event.data.tag }
+      end
+    end)
+    return rows, false
+  end
+
+  return views
+end

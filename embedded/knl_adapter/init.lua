@@ -1,0 +1,133 @@
+-- knl_adapter: providers as ports, and tools as device tools. Sealed.
+--
+--   LLMPort.new{build, parse, classify} -> port
+--     build(request, conf, target) -> wire | nil, call_error
+--     parse(raw, wire)             -> neutral result | nil, call_error
+--     classify(result)             -> {status = "ok"} | {status = "refused", refusal = {kind, detail?}}
+--   port:open(conf) -> llm(request, ctx)      for a device
+--   adapter.openai                            the port of Chat Completions
+--   adapter.port(conf) -> port                the one that conf's provider speaks
+--   adapter.tools(list) -> map                device tools from flat specs or ToolPorts
+--   adapter.tool(port)  ToolPort.new{declare, invoke}  ToolPort.lua(spec)
+--
+-- A port never invents: a missing stop_reason stays missing, a result without usage
+-- is refused by the beat.
+
+local proto = require("llm_proto")
+
+local M = { LLMPort = {}, ToolPort = {} }
+
+local Port = {}
+Port.__index = Port
+
+function M.LLMPort.new(spec)
+  for _, name in ipairs({ "build", "parse", "classify" }) do
+    if type(spec) ~= "table" or type(spec[name]) ~= "function" then
+      error("knl_adapter.LLMPort.new: " .. name .. " is required", 2)
+    end
+  end
+  local port = {}
+  for key, value in pairs(spec) do port[key] = value end
+  return setmetatable(port, Port)
+end
+
+local function kind_of_raise(e)
+  local read = knl.error(e)
+  if read.kind == "validation" or read.kind == "unsupported" then return "invalid_request" end
+  if read.kind == "permission" then return "auth" end
+  return "transport"
+end
+
+function Port:open(conf)
+  conf = conf or {}
+  return function(request, ctx)
+    ctx = ctx or {}
+    local target = self.target and self.target(conf) or proto.target(conf)
+    local wire, err = self.build(request, conf, target)
+    if not wire then return nil, err end
+    local good, raw = pcall(proto.transport, wire, {
+      timeout = conf.timeout, progress_timeout = conf.progress_timeout, max_retries = conf.max_retries,
+      on_delta = ctx.on_delta, session = ctx.session, beat = ctx.beat,
+    })
+    if not good then
+      local kind = kind_of_raise(raw)
+      return nil, { kind = kind, retryable = kind == "transport", message = knl.error(raw).message }
+    end
+    local result, failure = self.parse(raw, wire)
+    if not result then return nil, failure end
+    local verdict = self.classify(result)
+    return {
+      status = verdict.status, content = result.content, usage = result.usage, model = result.model,
+      stop_reason = result.stop_reason, finish_reason = result.finish_reason, refusal = verdict.refusal,
+    }
+  end
+end
+
+local openai = require("llm_proto.openai")
+
+M.openai = M.LLMPort.new({
+  build = openai.build,
+  parse = openai.parse,
+  classify = function(result)
+    if result.refusal then return { status = "refused", refusal = { kind = "model", detail = result.refusal } } end
+    if result.finish_reason == "content_filter" then return { status = "refused", refusal = { kind = "content_filter" } } end
+    return { status = "ok" }
+  end,
+})
+
+function M.port(conf)
+  local kind = proto.target(conf).kind
+  local port = M[kind]
+  if kind ~= "openai" or not port then
+    error("knl_adapter.port: unsupported: no port for providers of kind '" .. tostring(kind) .. "' in this build", 2)
+  end
+  return port
+end
+
+local ToolPort = {}
+ToolPort.__index = ToolPort
+
+function M.ToolPort.new(spec)
+  for _, name in ipairs({ "declare", "invoke" }) do
+    if type(spec) ~= "table" or type(spec[name]) ~= "function" then
+      error("knl_adapter.ToolPort.new: " .. name .. " is required", 2)
+    end
+  end
+  return setmetatable({ declare = spec.declare, invoke = spec.invoke }, ToolPort)
+end
+
+function M.ToolPort.lua(spec)
+  if type(spec) ~= "table" then error("knl_adapter.ToolPort.lua: takes a table", 2) end
+  if spec.schema ~= nil then error("knl_adapter.ToolPort.lua: the field is input_schema, not schema", 2) end
+  return M.ToolPort.new({ declare = function() return spec end, invoke = function(_, input) return spec.handler(input) end })
+end
+
+function M.tool(port)
+  local spec, out = port:declare(), {}
+  for key, value in pairs(spec) do
+    if key ~= "name" then out[key] = value end
+  end
+  out.handler = function(input) return port:invoke(input) end
+  return out, spec.name
+end
+
+function M.tools(list)
+  local map = {}
+  for i, entry in ipairs(list) do
+    local tool, name
+    if getmetatable(entry) == ToolPort then
+      tool, name = M.tool(entry)
+    elseif type(entry) == "table" then
+      name, tool = entry.name, {}
+      for key, value in pairs(entry) do
+        if key ~= "name" then tool[key] = value end
+      end
+    end
+    if type(name) ~= "string" then error("knl_adapter.tools: entry " .. i .. " has no name", 2) end
+    if map[name] then error("duplicate tool name '" .. name .. "'", 2) end
+    map[name] = tool
+  end
+  return map
+end
+
+return M

@@ -1,0 +1,68 @@
+-- llm_proto: neutral requests and results to and from the wires of providers.
+--
+--   llm_proto.adapter(kind) -> {build(request, conf), parse(raw, wire)}   kind: "openai"
+--   llm_proto.transport(wire, opts) -> raw       sends what build made; raises where nothing came back
+--   llm_proto.backend(conf) -> result | nil, err a whole call without a session
+--   llm_proto.count(value) -> tokens             an estimate: bytes / 3.2
+--   llm_proto.target(conf) -> {provider, kind, model, base_url, dialect}
+--
+-- A neutral request has messages, system?, tools?, model?, max_tokens?, temperature?,
+-- top_p?, top_k?, stop?, seed?, tool_choice?, parallel_tool_calls?, thinking?,
+-- response_format?. Fields of the request win over those of conf. conf adds provider,
+-- base_url, api_key, api_key_env, dialect, headers, extra_body, stream, timeout,
+-- progress_timeout, max_retries, strict_alternation.
+
+local M = { VERSION = 1 }
+
+local BYTES_PER_TOKEN = 3.2
+
+local adapters = { openai = function() return require("llm_proto.openai") end }
+
+function M.adapter(kind)
+  local load = adapters[kind]
+  if not load then
+    error("llm_proto.adapter: unsupported: no wire '" .. tostring(kind) .. "' in this build; there is: openai", 2)
+  end
+  return load()
+end
+
+function M.count(value)
+  local text = type(value) == "string" and value or std.json.encode(value)
+  return math.ceil(#text / BYTES_PER_TOKEN)
+end
+
+function M.target(conf)
+  return llm.resolve({
+    provider = conf.provider, model = conf.model, base_url = conf.base_url,
+    api_key = conf.api_key, api_key_env = conf.api_key_env, dialect = conf.dialect,
+  })
+end
+
+function M.transport(wire, opts)
+  opts = opts or {}
+  return llm.send(wire.body, {
+    provider = wire.provider, base_url = wire.base_url, path = wire.path, headers = wire.headers,
+    api_key = wire.api_key, api_key_env = wire.api_key_env,
+    timeout = opts.timeout, progress_timeout = opts.progress_timeout, max_retries = opts.max_retries,
+    on_delta = opts.on_delta, session = opts.session, beat = opts.beat,
+  })
+end
+
+function M.backend(conf)
+  local target = M.target(conf)
+  local adapter = M.adapter(target.kind)
+  local wire, err = adapter.build(conf, conf, target)
+  if not wire then return nil, err end
+  if conf.on_request then conf.on_request(wire) end
+  local started = std.time.millis()
+  local good, raw = pcall(M.transport, wire, conf)
+  if not good then return nil, { kind = "transport", retryable = true, message = knl.error(raw).message } end
+  if conf.on_response then conf.on_response(raw) end
+  local result, failure = adapter.parse(raw, wire)
+  if not result then return nil, failure end
+  if conf.on_decoded then conf.on_decoded(result) end
+  result.latency_ms = std.time.millis() - started
+  return result
+end
+
+return M

@@ -1,0 +1,120 @@
+-- llm_proto.openai_messages: neutral messages to those of Chat Completions.
+--
+--   messages(request, alternate) -> list
+--
+-- Each tool_result becomes a message of role tool; text beside it follows as a user
+-- message of its own, so that nothing is lost. Thinking is not sent back. alternate
+-- joins neighbours of one role, for templates that insist on user and assistant in turn.
+
+local function joined(blocks, kind, field)
+  local parts = {}
+  for _, block in ipairs(blocks) do
+    if block.type == kind then parts[#parts + 1] = block[field] end
+  end
+  return table.concat(parts, "")
+end
+
+local function arguments(block)
+  local input = block.input
+  if input == nil then return "{}" end
+  local text = std.json.encode(input)
+  return text == "[]" and "{}" or text
+end
+
+local function assistant(content)
+  if type(content) == "string" then return { role = "assistant", content = content } end
+  local message = { role = "assistant", content = joined(content, "text", "text") }
+  local calls
+  for _, block in ipairs(content) do
+    if block.type == "tool_use" then
+      calls = calls or std.json.array()
+      calls[#calls + 1] = {
+        id = block.id, type = "function",
+        ["function"] = { name = block.name, arguments = arguments(block) },
+      }
+    end
+  end
+  message.tool_calls = calls
+  return message
+end
+
+local function result_text(content)
+  if type(content) == "string" then return content end
+  if content == nil then return "" end
+  return std.json.encode(content)
+end
+
+local function user(content, out)
+  if type(content) == "string" then
+    out[#out + 1] = { role = "user", content = content }
+    return
+  end
+  local parts = std.json.array()
+  for _, block in ipairs(content) do
+    if block.type == "tool_result" then
+      out[#out + 1] = { role = "tool", tool_call_id = block.tool_use_id, content = result_text(block.content) }
+    elseif block.type == "text" then
+      parts[#parts + 1] = { type = "text", text = block.text }
+    elseif block.type ~= "thinking" and block.type ~= "redacted_thinking" then
+      parts[#parts + 1] = block
+    end
+  end
+  if #parts == 1 and parts[1].type == "text" then
+    out[#out + 1] = { role = "user", content = parts[1].text }
+  elseif #parts > 0 then
+    out[#out + 1] = { role = "user", content = parts }
+  end
+end
+
+local function merge(list)
+  local out = std.json.array()
+  for _, message in ipairs(list) do
+    local last = out[#out]
+    if last and last.role == message.role and type(last.content) == "string" and type(message.content) == "string"
+      and not last.tool_calls and not message.tool_calls and message.role ~= "tool" then
+      last.content = last.content .. "\n\n" .. message.content
+    else
+      out[#out + 1] = message
+    end
+  end
+  return out
+end
+
+-- The wire form of a message is kept with the message: a folded history is the same
+-- tables at every beat, and only what is new is translated.
+local WIRE = {}
+
+local function translated(message)
+  local meta = getmetatable(message)
+  if type(meta) == "table" and meta[WIRE] then return meta[WIRE] end
+  local out = {}
+  if message.role == "assistant" then
+    out[1] = assistant(message.content)
+  elseif message.role == "user" then
+    user(message.content, out)
+  else
+    out[1] = message
+  end
+  if meta == nil then setmetatable(message, { [WIRE] = out }) end
+  return out
+end
+
+return function(request, alternate)
+  local out = std.json.array()
+  if request.system and request.system ~= "" then
+    local system = request.system
+    if type(system) == "table" then system = joined(system, "text", "text") end
+    out[1] = { role = "system", content = system }
+  end
+  for _, message in ipairs(request.messages) do
+    for _, wire in ipairs(translated(message)) do out[#out + 1] = wire end
+  end
+  if not alternate then return out end
+  local fresh = {}
+  for i, message in ipairs(out) do
+    local copy = {}
+    for key, value in pairs(message) do copy[key] = value end
+    fresh[i] = copy
+  end
+  return merge(fresh)
+end
