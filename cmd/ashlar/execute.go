@@ -1,0 +1,125 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"ashlar"
+	"ashlar/kernel"
+)
+
+// execute runs a prepared block and prints how it ended.
+func (p *process) execute(c *cobra.Command, ws *ashlar.Workspace, run *ashlar.Run, f runFlags, req *request) error {
+	ctx, stop := p.signals(c.Context())
+	defer stop()
+	var stream *ashlar.NDJSON
+	if f.events != "" {
+		w, closer, err := p.sink(f.events)
+		if err != nil {
+			return p.endedEarly(f, err)
+		}
+		defer closer()
+		stream = ashlar.NewNDJSON(w)
+		run.AddSink(stream)
+	}
+	if !f.quiet {
+		run.AddSink(newProgress(p, req.task.Bounds))
+	}
+	r := run.Execute(ctx)
+	if stream != nil {
+		limit := ashlar.StreamFlush
+		if r.StoppedBy != "" {
+			limit = ashlar.StreamFlushCut
+		}
+		stream.Close(limit)
+	}
+	return p.ended(ws, r, f, req.result)
+}
+
+// sink opens what --events names.
+func (p *process) sink(name string) (io.Writer, func(), error) {
+	nothing := func() {}
+	if name == "-" {
+		return p.stdout, nothing, nil
+	}
+	if n, ok := strings.CutPrefix(name, "fd:"); ok {
+		fd, err := strconv.Atoi(n)
+		if err != nil || fd < 0 {
+			return nil, nothing, usagef("--events: %q is no descriptor: want fd:3", name)
+		}
+		file := os.NewFile(uintptr(fd), name)
+		if file == nil {
+			return nil, nothing, usagef("--events: %s is not open", name)
+		}
+		if _, err := file.Stat(); err != nil {
+			return nil, nothing, usagef("--events: %s is not open", name)
+		}
+		return file, func() { file.Close() }, nil
+	}
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, nothing, usagef("--events: %v", err)
+	}
+	return file, func() { file.Close() }, nil
+}
+
+// ended prints the answer, writes --result, and gives the exit code.
+func (p *process) ended(ws *ashlar.Workspace, r ashlar.Result, f runFlags, resultFile string) error {
+	text, err := r.Text()
+	if err != nil {
+		r.Err = err
+	}
+	text = ws.Redact(text)
+	if r.Err == nil && r.Status == "completed" && resultFile != "" {
+		if err := os.WriteFile(resultFile, []byte(text), 0o644); err != nil {
+			r.Err = kernel.Errorf("run", kernel.Storage, "--result: %w", err)
+		}
+	}
+	switch {
+	case f.json && f.events != "-":
+		if err := p.printJSON(ws, r); err != nil {
+			return err
+		}
+	case r.Err == nil && text != "" && f.events != "-":
+		if !strings.HasSuffix(text, "\n") {
+			text += "\n"
+		}
+		if _, err := io.WriteString(p.stdout, text); err != nil {
+			return err
+		}
+	}
+	p.explain(ws, r, f)
+	if code := r.Code(); code != ashlar.ExitOK {
+		return &exitError{code}
+	}
+	return nil
+}
+
+func (p *process) printJSON(ws *ashlar.Workspace, r ashlar.Result) error {
+	var b strings.Builder
+	if err := writeJSON(&b, r.Object()); err != nil {
+		return err
+	}
+	_, err := io.WriteString(p.stdout, ws.Redact(b.String()))
+	return err
+}
+
+// explain says on stderr what an exit code alone does not.
+func (p *process) explain(ws *ashlar.Workspace, r ashlar.Result, f runFlags) {
+	switch {
+	case r.Status == "deferred":
+		fmt.Fprintln(p.stderr, ws.Redact(r.Err.Error()))
+	case r.Err != nil:
+		fmt.Fprintf(p.stderr, "error: %s\n", ws.Redact(ashlar.Explain(r.Err)))
+	case r.StoppedBy != "" && !f.quiet:
+		fmt.Fprintf(p.stderr, "stopped by a bound of the run: %s\n", r.StoppedBy)
+	}
+	if r.Unused > 0 && !f.quiet {
+		fmt.Fprintf(p.stderr, "notice: %d recorded answers were not asked for\n", r.Unused)
+	}
+}

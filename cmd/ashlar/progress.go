@@ -1,0 +1,169 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"charm.land/lipgloss/v2"
+
+	"ashlar"
+)
+
+// progress prints a line for each beat: model, tokens, tool calls, elapsed, and
+// what is left of the run's bounds. On a terminal it is coloured.
+type progress struct {
+	w      io.Writer
+	color  bool
+	width  int
+	bounds ashlar.Bounds
+
+	mu    sync.Mutex
+	start time.Time
+	n     int
+	beats map[string]*beatLine
+	used  struct{ beats, tokens, tools int64 }
+}
+
+type beatLine struct {
+	n      int
+	model  string
+	start  time.Time
+	in     int64
+	out    int64
+	tools  []string
+	failed int
+}
+
+func newProgress(p *process, b ashlar.Bounds) *progress {
+	return &progress{w: p.stderr, color: p.tty && p.getenv("NO_COLOR") == "", width: p.width, bounds: b, beats: map[string]*beatLine{}}
+}
+
+// Fact implements ashlar.Sink.
+func (p *progress) Fact(f ashlar.Fact) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch f.Type {
+	case "run_started":
+		p.start = f.At
+	case "beat_started":
+		p.n++
+		p.used.beats++
+		p.beats[f.Beat] = &beatLine{n: p.n, model: str(f.Fields["model"]), start: f.At}
+	case "usage":
+		if b := p.beats[f.Beat]; b != nil {
+			b.in += num(f.Fields["input"]) + num(f.Fields["cache_read"]) + num(f.Fields["cache_creation"])
+			b.out += num(f.Fields["output"])
+			p.used.tokens += num(f.Fields["input"]) + num(f.Fields["cache_read"]) + num(f.Fields["cache_creation"]) + num(f.Fields["output"])
+		}
+	case "tool_result":
+		p.used.tools++
+		if b := p.beats[f.Beat]; b != nil {
+			b.tools = append(b.tools, str(f.Fields["tool"]))
+			if ok, _ := f.Fields["ok"].(bool); !ok {
+				b.failed++
+			}
+		}
+	case "beat_finished":
+		if b := p.beats[f.Beat]; b != nil {
+			delete(p.beats, f.Beat)
+			p.line(b, f)
+		}
+	case "notice":
+		fmt.Fprintf(p.w, "notice: %s\n", str(f.Fields["message"]))
+	case "run_finished":
+		p.last(f)
+	}
+}
+
+func (p *progress) line(b *beatLine, f ashlar.Fact) {
+	parts := []string{p.paint("36", fmt.Sprintf("beat %d", b.n))}
+	if b.model != "" {
+		parts = append(parts, b.model)
+	}
+	parts = append(parts, fmt.Sprintf("%d in, %d out", b.in, b.out))
+	if len(b.tools) > 0 {
+		text := strings.Join(b.tools, ", ")
+		if b.failed > 0 {
+			text += fmt.Sprintf(" (%d failed)", b.failed)
+		}
+		parts = append(parts, text)
+	}
+	if outcome := str(f.Fields["outcome"]); outcome != "ok" {
+		parts = append(parts, p.paint("31", outcome))
+	}
+	parts = append(parts, round(f.At.Sub(b.start)))
+	if left := p.left(f.At); left != "" {
+		parts = append(parts, p.paint("2", left))
+	}
+	p.print(strings.Join(parts, " · "))
+}
+
+// left says what remains of each bound that was given.
+func (p *progress) left(now time.Time) string {
+	var parts []string
+	add := func(bound, used int64, what string) {
+		if bound > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", max(0, bound-used), what))
+		}
+	}
+	add(p.bounds.Beats, p.used.beats, "beats")
+	add(p.bounds.Tokens, p.used.tokens, "tokens")
+	add(p.bounds.ToolCalls, p.used.tools, "tool calls")
+	if d := p.bounds.Deadline; d > 0 {
+		parts = append(parts, round(max(0, d-now.Sub(p.start))))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "left: " + strings.Join(parts, ", ")
+}
+
+func (p *progress) last(f ashlar.Fact) {
+	if p.n == 0 {
+		return // a block that called no model has nothing to report
+	}
+	secs, _ := f.Fields["elapsed_s"].(float64)
+	parts := []string{
+		p.paint("1", str(f.Fields["status"])), fmt.Sprintf("%d beats", p.n), fmt.Sprintf("%d tokens", p.used.tokens),
+		fmt.Sprintf("%d tool calls", p.used.tools), round(time.Duration(secs * float64(time.Second))), "run " + f.Run,
+	}
+	p.print(strings.Join(parts, " · "))
+}
+
+// print cuts a line to the terminal's width, never inside a character.
+func (p *progress) print(line string) {
+	if p.color && lipgloss.Width(line) > p.width {
+		line = lipgloss.NewStyle().MaxWidth(p.width).Render(line)
+	}
+	fmt.Fprintln(p.w, line)
+}
+
+func (p *progress) paint(code, text string) string {
+	if !p.color {
+		return text
+	}
+	style := lipgloss.NewStyle()
+	switch code {
+	case "1":
+		style = style.Bold(true)
+	case "2":
+		style = style.Faint(true)
+	default:
+		style = style.Foreground(lipgloss.Color(map[string]string{"31": "1", "36": "6"}[code]))
+	}
+	return style.Render(text)
+}
+
+func round(d time.Duration) string {
+	if d >= 10*time.Second {
+		return d.Round(time.Second).String()
+	}
+	return d.Round(10 * time.Millisecond).String()
+}
+
+func str(v any) string { s, _ := v.(string); return s }
+
+func num(v any) int64 { n, _ := v.(int64); return n }

@@ -1,0 +1,262 @@
+package ashlar
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"ashlar/kernel"
+	"ashlar/kernel/ident"
+	"ashlar/kernel/proc"
+	"ashlar/kernel/run"
+	"ashlar/kernel/session"
+	"ashlar/kernel/store"
+	"ashlar/kernel/tool"
+	"ashlar/stdlib"
+	"ashlar/stdlib/fs"
+	httpmod "ashlar/stdlib/http"
+	"ashlar/stdlib/knl"
+	"ashlar/stdlib/llm"
+	"ashlar/stdlib/llm/record"
+	"ashlar/stdlib/sh"
+	"ashlar/vm"
+)
+
+// live is one run while it runs: what its script's host is made of.
+type live struct {
+	*Run
+	handle  *run.Handle
+	store   store.Store
+	env     *environment
+	emit    *emitter
+	starter *proc.Starter
+
+	mu    sync.Mutex
+	books map[string]*session.Book // by store URL
+	usage map[string]any           // totals, as in run_finished
+}
+
+// clock is the run's time over the workspace's.
+type clock struct{ ident.Clock }
+
+// Sleep implements vm.Clock.
+func (clock) Sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}
+
+// host makes what the run lends its script.
+func (l *live) host(ctx context.Context, seam llm.Seam, player *record.Player) *vm.Host {
+	ws := l.ws
+	files := fs.Area{Dir: ws.project, Home: ws.home}
+	h := &vm.Host{
+		Script: l.block, Dir: ws.project, Clock: clock{ws.opts.Clock}, Rand: ws.opts.Rand, Env: l.env, Files: files,
+		Stdin: ws.opts.Stdin, Stdout: ws.opts.Stdout, Stderr: ws.opts.Stderr, Loader: l.loader,
+		Redact: ws.redact.String, Log: l.log, Globals: l.globals(),
+	}
+	if !l.task.NoJournal {
+		h.Journal = journal{l.handle}
+	}
+	bus := &tool.Bus{
+		Registry: tool.NewRegistry(), Observer: observer{l.emit}, Redact: ws.redact.String, Now: ws.opts.Clock.Now,
+		Warn: func(text string) { l.log("warn", text, nil) },
+	}
+	sender := &llm.Sender{
+		Directory: l.directory(ctx, l.env, player), Seam: seam, Now: ws.opts.Clock.Now, Sleep: clock{}.Sleep, Delta: l.emit.delta,
+	}
+	kern := &knl.Kernel{
+		Book: l.book, Bus: bus, IDs: ws.ids, Now: ws.opts.Clock.Now, Labels: l.task.Labels, Emit: l.fact,
+	}
+	h.Modules = stdlib.Modules(stdlib.Needs{
+		Host: h, AgentID: ws.environ["ASHLAR_AGENT_ID"], Files: files, Bus: bus, Kernel: kern, Sender: sender, Learn: ws.redact.Add,
+		Client: httpmod.Client{HTTP: ws.opts.Client, Trace: l.trace()},
+		Shell:  sh.Shell{Starter: l.starter, Environ: l.children, Keep: l.keep},
+	})
+	return h
+}
+
+// trace gives the correlation headers of http.
+func (l *live) trace() map[string]string {
+	env := l.ws.environ
+	return map[string]string{
+		"x-trace-id": env["ASHLAR_TRACE_ID"], "x-run-id": firstOf(env["ASHLAR_RUN_ID"], l.handle.ID()),
+		"x-agent-id": env["ASHLAR_AGENT_ID"], "x-agent-name": env["ASHLAR_AGENT_NAME"],
+	}
+}
+
+func (l *live) globals() map[string]vm.Value {
+	g := map[string]vm.Value{"_SCRIPT_NAME": l.block}
+	if l.task.Prompt != nil {
+		g["_PROMPT"] = *l.task.Prompt
+	}
+	if l.task.Context != nil {
+		g["_CONTEXT"] = *l.task.Context
+	}
+	if l.task.Agent && l.task.Bounds != (Bounds{}) {
+		// Bounds that were given leave the agent's own unset, so that reaching one is
+		// the run's ending.
+		g["_AGENT_PROFILE"] = map[string]any{"max_iterations": false}
+	}
+	return g
+}
+
+// children is the environment that a command starts from.
+func (l *live) children(add map[string]string) []string {
+	set := map[string]string{"ASHLAR_PARENT_RUN": l.handle.ID(), "ASHLAR_HOME": l.ws.home}
+	for name, value := range add {
+		set[name] = value
+	}
+	return proc.Environment{Parent: list(l.ws.environ), Set: set}.List()
+}
+
+func (l *live) keep(ctx context.Context, b []byte) string {
+	hash, err := knl.Keep(ctx, l.store, b)
+	if err != nil {
+		return ""
+	}
+	return hash
+}
+
+// book gives the sessions of a store option.
+func (l *live) book(ctx context.Context, option vm.Value) (*session.Book, error) {
+	url := l.ws.url
+	switch o := option.(type) {
+	case nil:
+	case string:
+		if o != "mem" {
+			return nil, vm.Errorf(string(kernel.Validation), "store is %q; it may be \"mem\" or {sqlite = path}", o)
+		}
+		url = "mem:" + "shared"
+	case map[string]any:
+		path, ok := o["sqlite"].(string)
+		if !ok || len(o) != 1 {
+			return nil, vm.Errorf(string(kernel.Validation), "store is a table without sqlite = path")
+		}
+		var err error
+		if url, err = l.sqliteURL(path); err != nil {
+			return nil, err
+		}
+	default:
+		return nil, vm.Errorf(string(kernel.Validation), "store is %s; it may be \"mem\" or {sqlite = path}", vm.TypeName(option))
+	}
+	s, err := l.ws.open(ctx, url)
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if b, ok := l.books[url]; ok {
+		return b, nil
+	}
+	b := session.NewBook(session.Options{Store: s, IDs: l.ws.ids, PID: l.ws.pid(), Run: l.handle})
+	l.books[url] = b
+	return b, nil
+}
+
+func (l *live) openBooks() []*session.Book {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var all []*session.Book
+	for _, b := range l.books {
+		all = append(all, b)
+	}
+	return all
+}
+
+// storesOf lists the stores that the run's sessions live in.
+func (l *live) storesOf() []store.Store {
+	all := []store.Store{l.store}
+	for _, b := range l.openBooks() {
+		if b.Store() != l.store {
+			all = append(all, b.Store())
+		}
+	}
+	return all
+}
+
+// fact sends a fact of a beat and adds usage up.
+func (l *live) fact(typ, session, beat string, fields map[string]any) {
+	if typ == "usage" {
+		l.mu.Lock()
+		for key, v := range fields {
+			if n, ok := v.(int64); ok {
+				have, _ := l.usage[key].(int64)
+				l.usage[key] = have + n
+			} else {
+				l.usage[key] = v
+			}
+		}
+		l.mu.Unlock()
+	}
+	l.emit.emit(typ, session, beat, fields)
+}
+
+// log writes a script's log line to stderr.
+func (l *live) log(level, msg string, _ map[string]any) {
+	if rank(level) < rank(firstOf(l.ws.environ["ASHLAR_LOG"], "info")) {
+		return
+	}
+	_, _ = io.WriteString(l.ws.opts.Stderr, l.ws.redact.String(fmt.Sprintf("%s: %s\n", level, msg)))
+}
+
+func rank(level string) int {
+	switch level {
+	case "debug":
+		return 0
+	case "info":
+		return 1
+	case "warn":
+		return 2
+	}
+	return 3
+}
+
+// observer puts tool calls on the event stream.
+type observer struct{ emit *emitter }
+
+// ToolCalled implements tool.Observer.
+func (o observer) ToolCalled(c tool.Call) {
+	caps := []any{}
+	if c.Tool != nil {
+		for _, name := range c.Tool.Contract.Capabilities {
+			caps = append(caps, name)
+		}
+	}
+	o.emit.emit("tool_call", c.Session, c.Beat, map[string]any{
+		"call_id": c.ID, "tool": c.Name, "arguments": plain(c.Args), "capabilities": caps,
+	})
+}
+
+// ToolEnded implements tool.Observer.
+func (o observer) ToolEnded(c tool.Call, r tool.Result) {
+	f := map[string]any{"call_id": c.ID, "tool": c.Name, "ok": r.OK, "output": plain(r.Model), "duration_ms": r.Duration.Milliseconds()}
+	if r.Kind != "" {
+		f["kind"] = r.Kind
+	}
+	if r.Truncated != nil {
+		f["truncated"] = map[string]any{"bytes": int64(r.Truncated.Bytes), "handle": r.Truncated.Handle}
+	}
+	o.emit.emit("tool_result", c.Session, c.Beat, f)
+}
+
+// seam is where model traffic leaves, or is answered.
+func (l *live) seam(client *http.Client) (llm.Seam, error) {
+	s := llm.Seam{Client: client}
+	var err error
+	switch {
+	case l.task.Replay != "":
+		s.Player, err = record.Open(l.task.Replay)
+	case l.task.Record != "":
+		s.Record, err = record.Create(l.task.Record, Version, l.digest, l.ws.redact.Bytes)
+	}
+	return s, err
+}

@@ -1,0 +1,123 @@
+package ashlar
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"ashlar/kernel"
+	"ashlar/kernel/logjson"
+	"ashlar/kernel/run"
+	"ashlar/vm"
+)
+
+// Result is how a run ended. Err is nil when the block returned.
+type Result struct {
+	Run       string // the run's id; "" when it was never recorded
+	Status    string // completed, failed, cancelled, deferred
+	Value     any    // what the block returned; nil when nothing
+	StoppedBy string // the first bound of the run that refused or fired; "" for none
+	Usage     map[string]any
+	Sessions  []string
+	Heads     map[string]string // last hash of each session and of the run, in hexadecimal
+	Elapsed   time.Duration
+	Err       error
+	Unused    int  // recorded answers that a replay did not ask for
+	Abandoned bool // the VM could not be stopped and was left behind
+	signal    int
+}
+
+// Signal is the cause to cancel a run's context with when the process got a signal.
+type Signal struct{ Number int }
+
+func (s *Signal) Error() string { return fmt.Sprintf("signal %d", s.Number) }
+
+// Exit codes of a run (cli.md §2).
+const (
+	ExitOK       = 0
+	ExitFailed   = 1
+	ExitUsage    = 2
+	ExitBound    = 3
+	ExitDeferred = 75
+	exitSignal   = 128
+)
+
+// Code is the exit code that the result stands for.
+func (r Result) Code() int {
+	switch {
+	case r.signal != 0:
+		return exitSignal + r.signal
+	case r.Status == string(run.Deferred):
+		return ExitDeferred
+	case r.StoppedBy != "":
+		return ExitBound
+	case r.Err != nil:
+		return ExitFailed
+	}
+	return ExitOK
+}
+
+// Text is what goes out as the answer: a string as it is, a table as JSON, nothing
+// for nil.
+func (r Result) Text() (string, error) { return textOf(r.Value) }
+
+func textOf(v any) (string, error) {
+	switch x := v.(type) {
+	case nil:
+		return "", nil
+	case string:
+		return x, nil
+	}
+	b, err := logjson.Marshal(v)
+	return string(b), err
+}
+
+// Object is the form of --json.
+func (r Result) Object() map[string]any {
+	sessions := []any{}
+	for _, s := range r.Sessions {
+		sessions = append(sessions, s)
+	}
+	usage := r.Usage
+	if usage == nil {
+		usage = map[string]any{}
+	}
+	m := map[string]any{
+		"run": r.Run, "status": r.Status, "result": r.Value, "stopped_by": nil, "usage": usage,
+		"sessions": sessions, "elapsed_s": r.Elapsed.Seconds(), "error": nil,
+	}
+	if r.StoppedBy != "" {
+		m["stopped_by"] = r.StoppedBy
+	}
+	if r.Err != nil {
+		m["error"] = errorObject(r.Err)
+	}
+	return m
+}
+
+// errorObject is an error as records and streams carry it.
+func errorObject(err error) map[string]any {
+	var e *vm.Error
+	if errors.As(err, &e) {
+		m := map[string]any{"kind": firstOf(e.Kind, "script"), "message": e.Error()}
+		if e.Position != "" {
+			m["position"] = e.Position
+		}
+		if e.Traceback != "" {
+			m["traceback"] = e.Traceback
+		}
+		return m
+	}
+	return map[string]any{"kind": string(kernel.KindOf(err)), "message": err.Error()}
+}
+
+// Explain gives an error as a person reads it: a script's error with its position
+// and traceback, where they are known.
+func Explain(err error) string {
+	text := err.Error()
+	var e *vm.Error
+	if errors.As(err, &e) && e.Traceback != "" {
+		text += "\n" + e.Traceback
+	}
+	return text
+}

@@ -1,0 +1,344 @@
+package ashlar
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"ashlar/kernel"
+	"ashlar/kernel/proc"
+	"ashlar/kernel/run"
+	"ashlar/kernel/session"
+	"ashlar/vm"
+	"ashlar/vm/lua"
+)
+
+// How long the parts of an ending may take.
+const (
+	closeGrace = 200 * time.Millisecond // for tasks that the block left running
+	buryGrace  = 2 * time.Second        // for child processes
+	recordTime = 10 * time.Second       // for the record of the ending
+)
+
+// deadlineError is the cause of a run whose wall time is over.
+type deadlineError struct{ after time.Duration }
+
+func (e *deadlineError) Error() string {
+	return fmt.Sprintf("the run's deadline of %s passed", e.after)
+}
+
+// Execute runs the task to its end and records how it ended. It returns when
+// nothing of the run is alive any more: tasks, child processes, sessions. Cancel
+// ctx with a *Signal where a signal is the reason.
+func (r *Run) Execute(ctx context.Context) Result {
+	l, err := r.begin(ctx)
+	if err != nil {
+		return Result{Status: string(run.Failed), Err: err}
+	}
+	e := &ending{live: l, start: r.ws.opts.Clock.Now(), done: make(chan struct{})}
+	l.emit.emit("run_started", "", "", r.started())
+	go func() {
+		value, err := e.run(ctx)
+		e.finish(value, err, false)
+	}()
+	<-e.done
+	return e.result
+}
+
+// begin records the run as queued and owned, in one transaction.
+func (r *Run) begin(ctx context.Context) (*live, error) {
+	ledger, err := r.ws.Runs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	h, err := ledger.Begin(ctx, run.Start{
+		Block: r.block, Digest: r.digest, Project: r.ws.project, Labels: r.task.Labels, Bounds: r.task.Bounds.pool(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	s, err := r.ws.Store(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &live{
+		Run: r, handle: h, store: s, env: newEnvironment(r.ws.environ), starter: proc.New(proc.Options{}),
+		emit:  &emitter{run: h.ID(), now: r.ws.opts.Clock.Now, redact: r.ws.redact, sinks: r.task.Sinks},
+		books: map[string]*session.Book{}, usage: map[string]any{},
+	}, nil
+}
+
+func (r *Run) started() map[string]any {
+	bounds := map[string]any{}
+	for tag, n := range r.task.Bounds.pool() {
+		bounds[tag] = n
+	}
+	if d := r.task.Bounds.Deadline; d > 0 {
+		bounds["deadline_s"] = d.Seconds()
+	}
+	labels := map[string]any{}
+	for k, v := range r.task.Labels {
+		labels[k] = v
+	}
+	return map[string]any{"block": r.block, "project": r.ws.project, "profile": "dev", "budget": bounds, "sandbox": false,
+		"context_files": []any{}, "labels": labels}
+}
+
+// ending carries a run to its one ending, whoever reaches it first: the script, or
+// the watchdog over a script that does not stop.
+type ending struct {
+	*live
+	start  time.Time
+	once   sync.Once
+	done   chan struct{}
+	result Result
+
+	unused int
+}
+
+// run opens the engine, watches it and gives what the block returned.
+func (e *ending) run(ctx context.Context) (value any, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = kernel.Errorf("run", kernel.Internal, "the host panicked: %v", p)
+		}
+	}()
+	if d := e.task.Bounds.Deadline; d > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, d, &deadlineError{d})
+		defer cancel()
+	}
+	ctx, interrupt := context.WithCancelCause(ctx)
+	defer interrupt(nil)
+	seam, err := e.seam(e.ws.opts.Client)
+	if err != nil {
+		return nil, err
+	}
+	engine, err := lua.New(e.host(ctx, seam, seam.Player), lua.Options{Digest: digest, KindOf: kindOf})
+	if err != nil {
+		return nil, err
+	}
+	dog := &vm.Watchdog{
+		Heap:      e.task.Bounds.Heap,
+		Interrupt: interrupt,
+		OnStuck:   func(cause error) { e.finish(nil, cause, true) },
+	}
+	dog.Start(ctx)
+	value, err = engine.Run(ctx, e.chunk)
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeGrace)
+	defer cancel()
+	if engine.Close(closing) > 0 {
+		// A task that nothing stops: the same ending as a stuck block.
+		if err == nil {
+			err = kernel.Errorf("run", kernel.Timeout, "a task did not stop when the run ended")
+		}
+		e.finish(nil, err, true)
+	}
+	dog.Stop()
+	if seam.Record != nil {
+		if rerr := seam.Record.Close(); rerr != nil && err == nil {
+			err = rerr
+		}
+	}
+	if seam.Player != nil {
+		e.unused = seam.Player.Left()
+	}
+	if err == nil {
+		err = returnable(value, "$")
+	}
+	return value, err
+}
+
+// kindOf gives vm the kernel's kinds.
+func kindOf(err error) (kind, message string) {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return string(kernel.Cancelled), err.Error()
+	}
+	return string(kernel.KindOf(err)), kernel.Message(err)
+}
+
+// returnable refuses what has no JSON: a function or a handle.
+func returnable(v any, path string) error {
+	switch x := v.(type) {
+	case *vm.Func, *vm.Object, *vm.Ref:
+		return kernel.Errorf("run", kernel.Validation, "the block returned a %s at %s; it returns text, a number, a boolean, a table of those, or nothing", vm.TypeName(v), path)
+	case []any:
+		for i, e := range x {
+			if err := returnable(e, fmt.Sprintf("%s[%d]", path, i+1)); err != nil {
+				return err
+			}
+		}
+	case map[string]any:
+		for k, e := range x {
+			if err := returnable(e, path+"."+k); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// finish records the ending, buries what is left and releases Execute. stuck means
+// that the script still runs: the process has to end.
+func (e *ending) finish(value any, err error, stuck bool) {
+	e.once.Do(func() {
+		e.settle(value, err, stuck)
+		if stuck && e.task.Exit != nil {
+			e.flush()
+			e.task.Exit(e.result.Code())
+		}
+		close(e.done)
+	})
+}
+
+// flush gives the sinks that have a buffer their last moment.
+func (e *ending) flush() {
+	for _, s := range e.task.Sinks {
+		if f, ok := s.(interface{ Close(time.Duration) bool }); ok {
+			f.Close(StreamFlushCut)
+		}
+	}
+}
+
+// verdict turns how the block ended into a state and, where a bound, a cancel or a
+// signal cut it, into the reason.
+func (e *ending) verdict(err error) (state run.State, cut string, signal int) {
+	var (
+		exit     *vm.Exit
+		sig      *Signal
+		deadline *deadlineError
+		heap     *vm.HeapError
+	)
+	switch {
+	case err == nil:
+		return run.Completed, "", 0
+	case errors.As(err, &exit) && exit.Deferred != "":
+		return run.Deferred, "", 0
+	case errors.As(err, &exit) && exit.Code == 0:
+		return run.Completed, "", 0
+	case errors.As(err, &sig):
+		return run.Cancelled, "signal", sig.Number
+	case errors.As(err, &deadline):
+		return run.Failed, "deadline", 0
+	case errors.As(err, &heap):
+		return run.Failed, "memory", 0
+	case errors.Is(err, context.Canceled):
+		return run.Cancelled, "cancel", 0
+	}
+	return run.Failed, "", 0
+}
+
+// settle writes the ending: the sessions that are open, the run's row and its
+// event, and the last line of the stream.
+func (e *ending) settle(value any, err error, stuck bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), recordTime)
+	defer cancel()
+	state, cut, signal := e.verdict(err)
+	if cut == "deadline" || cut == "memory" {
+		e.handle.Fired(cut)
+	}
+	if state == run.Completed {
+		err = nil
+	}
+	burial, done := context.WithTimeout(ctx, buryGrace)
+	if berr := e.starter.Close(burial); berr != nil {
+		e.ws.opts.Notice(e.ws.redact.String("child processes: " + berr.Error()))
+	}
+	done()
+	e.closeSessions(ctx, err, cut)
+	// A cut that is no bound still says what stopped the run.
+	stopped := firstOf(e.handle.Bound(), cut)
+	out := run.Outcome{State: state, StoppedBy: stopped}
+	if err != nil {
+		out.Error = errorObject(err)
+	} else {
+		out.Result = value
+	}
+	serr := e.handle.Settle(ctx, out)
+	e.result = Result{
+		Run: e.handle.ID(), Status: string(state), StoppedBy: stopped, Usage: e.usage, Err: err, Unused: e.unused,
+		Elapsed: e.ws.opts.Clock.Now().Sub(e.start), Abandoned: stuck, signal: signal, Heads: map[string]string{},
+	}
+	if err == nil {
+		e.result.Value = value
+	}
+	if serr != nil && err == nil {
+		e.result.Err, e.result.Status = serr, string(run.Failed)
+	}
+	e.heads(ctx)
+	e.emit.emit("run_finished", "", "", e.finished())
+}
+
+// closeSessions ends what the block left open: dropped after a normal ending, error
+// after a cut or a failure.
+func (e *ending) closeSessions(ctx context.Context, err error, cut string) {
+	reason, detail := session.ReasonDropped, ""
+	if err != nil {
+		reason, detail = session.ReasonError, firstOf(cut, e.ws.redact.String(err.Error()))
+	}
+	for _, b := range e.openBooks() {
+		if cerr := b.CloseRun(ctx, reason, detail); cerr != nil {
+			e.ws.opts.Notice("closing sessions: " + cerr.Error())
+		}
+	}
+}
+
+// heads reads the ends of the run's streams: what a cut tail would have to forge.
+func (e *ending) heads(ctx context.Context) {
+	ledger, err := e.ws.Runs(ctx)
+	if err != nil {
+		return
+	}
+	row, err := ledger.Get(ctx, e.handle.ID())
+	if err != nil {
+		return
+	}
+	e.result.Sessions = row.Sessions
+	for _, stream := range append([]string{e.handle.Stream()}, row.Sessions...) {
+		for _, s := range e.storesOf() {
+			if h, err := s.Head(ctx, stream); err == nil && h.Seq > 0 {
+				e.result.Heads[stream] = fmt.Sprintf("%d:%s", h.Seq, hex.EncodeToString(h.Hash[:]))
+				break
+			}
+		}
+	}
+}
+
+// finished is the last line's fields.
+func (e *ending) finished() map[string]any {
+	heads := map[string]any{}
+	for stream, h := range e.result.Heads {
+		heads[stream] = h
+	}
+	f := map[string]any{
+		"status": e.result.Status, "usage": e.result.Usage, "elapsed_s": e.result.Elapsed.Seconds(), "heads": heads,
+	}
+	if e.result.StoppedBy != "" {
+		f["stopped_by"] = e.result.StoppedBy
+	}
+	if e.result.Err != nil {
+		f["error"] = errorObject(e.result.Err)
+	} else if text, err := e.result.Text(); err == nil && text != "" {
+		f["result"] = map[string]any{"bytes": int64(len(text)), "sha256": sha256Hex(text)}
+	}
+	return f
+}
+
+// sqliteURL reads the path of a script's own store; relative ones start at the
+// project's directory.
+func (l *live) sqliteURL(path string) (string, error) {
+	if path == "" {
+		return "", vm.Errorf(string(kernel.Validation), "store.sqlite is an empty path")
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(l.ws.project, path)
+	}
+	return "sqlite:" + path, nil
+}
+
+// AddSink adds a sink before the run is executed.
+func (r *Run) AddSink(s Sink) { r.task.Sinks = append(r.task.Sinks, s) }
