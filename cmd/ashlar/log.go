@@ -20,8 +20,8 @@ import (
 
 // logFlags are the flags that every verb of log takes.
 type logFlags struct {
-	store, project string
-	json           bool
+	store string
+	json  bool
 }
 
 func newLog(p *process) *cobra.Command {

@@ -10,10 +10,12 @@
 -- Options: prompt (required), system, provider, model, base_url, api_key, api_key_env,
 -- max_tokens, max_iterations = 20 (false: none, the run's bounds decide), timeout = 120,
 -- progress_timeout, max_tokens_budget, extra_tools, tool_groups, history, on_turn, on_delta,
--- store, budget. Any other key goes to the port (temperature, tool_choice, thinking, …).
+-- store, budget. Any other key goes to the port (temperature, thinking, …); a tool_choice
+-- that forces a call holds until the first call was answered.
 
 local knl = require("knl")
 local adapter = require("knl_adapter")
+local proto = require("llm_proto")
 local tools_of = require("agent.tools")
 
 local M = {}
@@ -46,6 +48,9 @@ local function failed(kind, message, state)
   }
 end
 
+-- Kinds of a raised error that are the caller's to mend.
+local OURS = { validation = true, not_found = true, unsupported = true, permission = true }
+
 local function check(opts)
   if type(opts) ~= "table" then return "agent.run takes a table of options" end
   for key in pairs(opts) do
@@ -67,6 +72,26 @@ local function port_conf(opts)
     if not OWN[key] then conf[key] = value end
   end
   return conf
+end
+
+-- forces reports whether a tool_choice leaves the model no way to answer.
+local function forces(choice) return choice ~= nil and choice ~= "auto" and choice ~= "none" end
+
+-- caller opens the port. A forced tool_choice holds until the first call was answered:
+-- a model that must call a tool at every beat could never end.
+local function caller(conf)
+  local port = adapter.port(conf)
+  local forced = port:open(conf)
+  if not forces(conf.tool_choice) then return forced end
+  local rest = {}
+  for key, value in pairs(conf) do rest[key] = value end
+  rest.tool_choice = nil
+  local free = port:open(rest)
+  return function(request, ctx)
+    local last = request.messages[#request.messages]
+    local answered = type(last.content) == "table" and last.content[1] and last.content[1].type == "tool_result"
+    return (answered and free or forced)(request, ctx)
+  end
 end
 
 local function seed(session, opts)
@@ -226,13 +251,13 @@ function M.run(opts)
     if not tools then return failed("validation", clash) end
     local conf = port_conf(opts)
     local device = knl.device({
-      llm = adapter.port(conf):open(conf), tools = tools, system = opts.system, on_delta = opts.on_delta,
+      llm = caller(conf), model = proto.target(conf).model, tools = tools, system = opts.system, on_delta = opts.on_delta,
     })
     return converse(opts, device, limit)
   end)
   if good then return result end
   local e = knl.error(result)
-  return failed(e.kind or "unknown", e.message)
+  return failed(OURS[e.kind] and "validation" or "unknown", e.message)
 end
 
 return M

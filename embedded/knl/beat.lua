@@ -12,6 +12,7 @@ local Outcome = require("knl.outcome")
 local device_of = require("knl.device")
 local default_fold = require("knl.fold")
 local tools = require("knl.tools")
+local trusted = require("knl.trusted")
 
 local CALL_KINDS = {
   transport = true, rate_limited = true, overloaded = true, server = true, auth = false,
@@ -28,7 +29,7 @@ end
 -- guard calls a function of the device: what it raises becomes the outcome.
 local function guard(kind, f, ...)
   local got = { pcall(f, ...) }
-  if got[1] then return true, got[2], got[3] end
+  if got[1] then return true, got[2], got[3], got[4] end
   return false, Outcome.err(kind, trace(got[2]))
 end
 
@@ -46,34 +47,20 @@ local function pages(native, session, from, step)
   return from
 end
 
--- The default fold keeps its folder with the session's handle and steps over what
--- is new; any other fold is a function of all events. What is kept is only ever
--- what folding the log again would give.
-local folders = {}
+-- The default fold keeps its folder with the session's id and steps over what is
+-- new; any other fold is a function of all events. What is kept is only ever what
+-- folding the log again would give, so it may be dropped at any time.
+local folders, kept_folders = {}, 0
 
-local function fold(native, session, device)
-  if device.fold ~= default_fold then
-    local events = std.json.array()
-    pages(native, session, 1, function(event) events[#events + 1] = event end)
-    return device.fold(events, device)
-  end
-  local id = session:id()
-  local state = folders[id]
-  if not state then
-    state = { folder = default_fold.new(), from = 1 }
-    folders[id] = state
-  end
-  pages(native, session, state.from, function(event)
-    -- Another task of this run may have stepped over it while this one was reading.
-    if event.seq < state.from then return end
-    state.folder:step(event)
-    state.from = event.seq + 1
-  end)
-  return default_fold.request(state.folder:messages(), device)
+local MAX_FOLDERS = 64
+
+local function keep(id)
+  if kept_folders >= MAX_FOLDERS then folders, kept_folders = {}, 0 end
+  kept_folders = kept_folders + 1
+  local state = { folder = default_fold.new(), from = 1, log = std.json.array(), wire = {} }
+  folders[id] = state
+  return state
 end
-
--- forget drops what is kept of a session that has ended.
-local function forget(id) folders[id] = nil end
 
 local function copy(v)
   if type(v) ~= "table" then return v end
@@ -82,10 +69,47 @@ local function copy(v)
   return setmetatable(out, getmetatable(v))
 end
 
+local function fold(native, session, device)
+  if device.fold ~= default_fold then
+    local events = std.json.array()
+    pages(native, session, 1, function(event) events[#events + 1] = event end)
+    return device.fold(events, device)
+  end
+  local id = session:id()
+  local state = folders[id] or keep(id)
+  pages(native, session, state.from, function(event)
+    -- Another task of this run may have stepped over it while this one was reading.
+    if event.seq < state.from then return end
+    state.folder:step(event)
+    state.from = event.seq + 1
+  end)
+  local request = default_fold.request(state.folder:messages(), device)
+  if #request.messages > #state.folder.list or #device.filters > 0 or device.cost or not trusted.is(device.llm) then
+    -- What somebody else gets to see they may change: they get messages of their own.
+    request.messages = copy(request.messages)
+    return request
+  end
+  return request, nil, state
+end
+
+-- forget drops what is kept of a session that has ended.
+local function forget(id)
+  if folders[id] then folders[id], kept_folders = nil, kept_folders - 1 end
+end
+
+-- recorded is a request as it goes into the log: where its messages are the kept
+-- ones, each was encoded once.
+local function recorded(native, request, state)
+  if not state then return request end
+  local out, log = {}, state.log
+  for key, value in pairs(request) do out[key] = value end
+  for i = #log + 1, #request.messages do log[i] = native.pack(request.messages[i]) end
+  out.messages = log
+  return out
+end
+
 local function filtered(device, request)
   if #device.filters == 0 then return true, request end
-  -- A filter may change what it is given; the folded messages are kept for the next beat.
-  request = copy(request)
   for i, filter in ipairs(device.filters) do
     local good, answer = guard("filter", filter, request)
     if not good then return false, answer end
@@ -167,8 +191,10 @@ local function respond(native, session, device, beat, result)
 end
 
 -- finish is a beat from its request on: the call, its record, the tools.
-local function finish(native, session, device, beat, request)
-  local result, failure = called(device, request, { session = session, beat = beat, on_delta = device.on_delta })
+local function finish(native, session, device, beat, request, state)
+  local result, failure = called(device, request, {
+    session = session, beat = beat, on_delta = device.on_delta, kept = state and state.wire,
+  })
   if failure then
     native.beat_end(session, { beat = beat, failed = failure, usage = failure.usage })
     failure.usage = nil
@@ -178,7 +204,7 @@ local function finish(native, session, device, beat, request)
 end
 
 local function run(native, session, device)
-  local good, request, window = guard("conf", fold, native, session, device)
+  local good, request, window, state = guard("conf", fold, native, session, device)
   if not good then
     local e = native.error(request.detail)
     if e.kind then return Outcome.err("state", e) end
@@ -191,7 +217,9 @@ local function run(native, session, device)
   good, cost = priced(device, request)
   if not good then return cost end
   local beat = native.new_beat_id()
-  local begun = native.beat_begin(session, { beat = beat, request = request, window = window, cost = cost })
+  local begun = native.beat_begin(session, {
+    beat = beat, request = recorded(native, request, state), window = window, cost = cost,
+  })
   if not begun.granted then return Outcome.stopped("budget", begun.tag, begun.bound) end
   if begun.max_tokens then
     local capped = {}
@@ -199,7 +227,7 @@ local function run(native, session, device)
     capped.max_tokens = begun.max_tokens
     request = capped
   end
-  local outcome = finish(native, session, device, beat, request)
+  local outcome = finish(native, session, device, beat, request, state)
   native.beat_done(session, beat, outcome.status)
   return outcome
 end

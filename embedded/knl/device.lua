@@ -1,6 +1,6 @@
 -- knl.device: the frozen policy bundle that a beat runs against.
 --
---   device{llm?, tools?, tool_policy?, fold?, filters?, system?, cost?, on_delta?}
+--   device{llm?, tools?, tool_policy?, fold?, filters?, system?, model?, cost?, on_delta?}
 --   d:with{…}      another device, with some fields replaced
 --   device.is(v)
 --
@@ -17,7 +17,7 @@
 
 local default_fold = require("knl.fold")
 
-local FIELDS = { "cost", "filters", "fold", "llm", "on_delta", "system", "tool_policy", "tools" }
+local FIELDS = { "cost", "filters", "fold", "llm", "model", "on_delta", "system", "tool_policy", "tools" }
 local KNOWN, STATE = {}, { session = true, store = true, owner = true, budget = true }
 for _, name in ipairs(FIELDS) do KNOWN[name] = true end
 

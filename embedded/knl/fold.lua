@@ -4,8 +4,9 @@
 --   fold.new()           -> folder      the same, one event at a time
 --     folder:step(event)                events in order of seq
 --     folder:messages()                 the messages so far, a fresh list
+--     folder.list                       those that are final: it only ever grows
 --   fold.tools(device)   -> list        declarations sorted by name, without handlers
---   fold.request(messages, device)      messages with the device's system and tools
+--   fold.request(messages, device)      messages with the device's system, model and tools
 --
 -- Every tool_use of an assistant message is answered by exactly one tool_result,
 -- in the order of the calls, before the next message: results that came in another
@@ -30,16 +31,18 @@ local function result_block(id, data)
   return block
 end
 
+-- open_calls lists the ids of a reply's calls, each once.
 local function open_calls(content)
-  local ids
+  local ids, seen
   if type(content) ~= "table" then return nil end
   for _, block in ipairs(content) do
-    if type(block) == "table" and block.type == "tool_use" then
-      ids = ids or {}
-      ids[#ids + 1] = block.id
+    if type(block) == "table" and block.type == "tool_use" and type(block.id) == "string" then
+      ids, seen = ids or {}, seen or {}
+      if not seen[block.id] then ids[#ids + 1] = block.id end
+      seen[block.id] = true
     end
   end
-  return ids
+  return ids, seen
 end
 
 local Folder = {}
@@ -58,7 +61,7 @@ end
 local function settle(self)
   if self.calls then
     self.list[#self.list + 1] = answer(self)
-    self.calls, self.results = nil, nil
+    self.calls, self.asked, self.results = nil, nil, nil
   end
 end
 
@@ -73,14 +76,16 @@ local STEPS = {
     -- A reply without any block cannot be sent back: providers refuse it.
     if type(content) == "table" and #content == 0 then return end
     self.list[#self.list + 1] = { role = "assistant", content = content }
-    self.calls = open_calls(content)
-    if self.calls then self.results = {} end
+    self.calls, self.asked = open_calls(content)
+    if self.calls then self.results, self.open = {}, #self.calls end
   end,
   tool_result = function(self, data)
     -- A result that answers no open call has nothing to stand behind: skipped.
-    if self.calls and self.results[data.call_id] == nil then
-      self.results[data.call_id] = result_block(data.call_id, data)
-    end
+    local id = data.call_id
+    if not self.calls or not self.asked[id] or self.results[id] then return end
+    self.results[id] = result_block(id, data)
+    self.open = self.open - 1
+    if self.open == 0 then settle(self) end
   end,
 }
 
@@ -112,6 +117,7 @@ end
 function fold.request(messages, device)
   local request = { messages = messages }
   if device.system ~= nil then request.system = device.system end
+  if device.model ~= nil then request.model = device.model end
   local tools = fold.tools(device)
   if #tools > 0 then request.tools = tools end
   return request

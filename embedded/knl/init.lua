@@ -22,10 +22,23 @@ local M = {
   open = native.open,
   resume = native.resume,
   new_beat_id = native.new_beat_id,
-  error = native.error,
   api = native.api,
   is_session = native.is_session,
 }
+
+-- An error that was read prints as it was raised.
+local ERROR = {
+  __tostring = function(e)
+    local parts = { e.namespace, e.method, e.kind, e.message }
+    local text = {}
+    for i = 1, 4 do
+      if parts[i] ~= nil then text[#text + 1] = parts[i] end
+    end
+    return table.concat(text, ": ")
+  end,
+}
+
+function M.error(raised) return setmetatable(native.error(raised), ERROR) end
 
 M.device = setmetatable({ is = device.is }, { __call = function(_, fields) return device.new(fields) end })
 

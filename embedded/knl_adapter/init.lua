@@ -14,6 +14,7 @@
 -- is refused by the beat.
 
 local proto = require("llm_proto")
+local trusted = require("knl.trusted")
 
 local M = { LLMPort = {}, ToolPort = {} }
 
@@ -40,10 +41,10 @@ end
 
 function Port:open(conf)
   conf = conf or {}
-  return function(request, ctx)
+  return self.keeps(function(request, ctx)
     ctx = ctx or {}
     local target = self.target and self.target(conf) or proto.target(conf)
-    local wire, err = self.build(request, conf, target)
+    local wire, err = self.build(request, conf, target, ctx.kept)
     if not wire then return nil, err end
     local good, raw = pcall(proto.transport, wire, {
       timeout = conf.timeout, progress_timeout = conf.progress_timeout, max_retries = conf.max_retries,
@@ -60,12 +61,16 @@ function Port:open(conf)
       status = verdict.status, content = result.content, usage = result.usage, model = result.model,
       stop_reason = result.stop_reason, finish_reason = result.finish_reason, refusal = verdict.refusal,
     }
-  end
+  end)
 end
+
+-- A port of somebody else's may change the request that it is given.
+function Port.keeps(llm) return llm end
 
 local openai = require("llm_proto.openai")
 
 M.openai = M.LLMPort.new({
+  keeps = trusted.add,
   build = openai.build,
   parse = openai.parse,
   classify = function(result)

@@ -1,6 +1,8 @@
 -- llm_proto.openai: OpenAI Chat Completions, in four dialects.
 --
---   build(request, conf, target) -> wire | nil, call_error
+--   build(request, conf, target, kept?) -> wire | nil, call_error
+--     kept: a table of the conversation, in which messages that do not change keep
+--     their wire form from one call to the next
 --   parse(raw, wire)             -> result | nil, call_error
 --
 -- dialect: openai (api.openai.com), vllm, llamacpp, ollama. A field that a model or
@@ -94,7 +96,7 @@ local function set_tools(body, request, conf, dialect)
   if choice ~= nil and dialect ~= "ollama" then body.tool_choice = tool_choice(choice) end
 end
 
-function M.build(request, conf, target)
+function M.build(request, conf, target, kept)
   local model, dialect = request.model or target.model, target.dialect
   if not model then return refuse("no model: name one with --model, ASHLAR_MODEL or the option model") end
   local thinking = pick(request, conf, "thinking")
@@ -112,7 +114,7 @@ function M.build(request, conf, target)
   end
   local alternate = pick(request, conf, "strict_alternation")
   if alternate == nil then alternate = model:lower():find("gemma", 1, true) ~= nil end
-  body.messages = messages_of(request, alternate)
+  body.messages = messages_of(request, alternate, kept)
   if pick(request, conf, "stream") ~= false then
     body.stream = true
     body.stream_options = { include_usage = true }

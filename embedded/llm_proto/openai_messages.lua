@@ -1,6 +1,6 @@
 -- llm_proto.openai_messages: neutral messages to those of Chat Completions.
 --
---   messages(request, alternate) -> list
+--   messages(request, alternate, kept?) -> list
 --
 -- Each tool_result becomes a message of role tool; text beside it follows as a user
 -- message of its own, so that nothing is lost. Thinking is not sent back. alternate
@@ -72,7 +72,7 @@ local function merge(list)
     local last = out[#out]
     if last and last.role == message.role and type(last.content) == "string" and type(message.content) == "string"
       and not last.tool_calls and not message.tool_calls and message.role ~= "tool" then
-      last.content = last.content .. "\n\n" .. message.content
+      out[#out] = { role = last.role, content = last.content .. "\n\n" .. message.content }
     else
       out[#out + 1] = message
     end
@@ -80,41 +80,42 @@ local function merge(list)
   return out
 end
 
--- The wire form of a message is kept with the message: a folded history is the same
--- tables at every beat, and only what is new is translated.
-local WIRE = {}
-
-local function translated(message)
-  local meta = getmetatable(message)
-  if type(meta) == "table" and meta[WIRE] then return meta[WIRE] end
-  local out = {}
+local function translated(message, out)
   if message.role == "assistant" then
-    out[1] = assistant(message.content)
+    out[#out + 1] = assistant(message.content)
   elseif message.role == "user" then
     user(message.content, out)
   else
-    out[1] = message
+    out[#out + 1] = message
   end
-  if meta == nil then setmetatable(message, { [WIRE] = out }) end
-  return out
 end
 
-return function(request, alternate)
+-- kept_messages appends the wire forms of messages that never change: those that
+-- kept does not have yet are translated and encoded, once.
+local function kept_messages(messages, kept, out)
+  kept.list, kept.ends = kept.list or {}, kept.ends or {}
+  local list, ends = kept.list, kept.ends
+  for i = #ends + 1, #messages do
+    local fresh = {}
+    translated(messages[i], fresh)
+    for _, message in ipairs(fresh) do list[#list + 1] = knl.pack(message) end
+    ends[i] = #list
+  end
+  local before = #out
+  for i = 1, ends[#messages] or 0 do out[before + i] = list[i] end
+end
+
+return function(request, alternate, kept)
   local out = std.json.array()
   if request.system and request.system ~= "" then
     local system = request.system
     if type(system) == "table" then system = joined(system, "text", "text") end
     out[1] = { role = "system", content = system }
   end
-  for _, message in ipairs(request.messages) do
-    for _, wire in ipairs(translated(message)) do out[#out + 1] = wire end
+  if kept and not alternate then
+    kept_messages(request.messages, kept, out)
+    return out
   end
-  if not alternate then return out end
-  local fresh = {}
-  for i, message in ipairs(out) do
-    local copy = {}
-    for key, value in pairs(message) do copy[key] = value end
-    fresh[i] = copy
-  end
-  return merge(fresh)
+  for _, message in ipairs(request.messages) do translated(message, out) end
+  return alternate and merge(out) or out
 end

@@ -109,10 +109,10 @@ end
 
 local function number(v) return type(v) == "number" and v or 0 end
 
-local function usage_of(body, wire, content)
+local function usage_of(body, raw, wire, content)
   local u = body.usage
   if type(u) ~= "table" or (u.prompt_tokens == nil and u.completion_tokens == nil) then
-    local sent = #std.json.encode(wire.body)
+    local sent = raw.notes and raw.notes.request_bytes or #std.json.encode(wire.body)
     local got = #std.json.encode(content)
     return {
       input_tokens = math.ceil(sent / BYTES_PER_TOKEN), output_tokens = math.ceil(got / BYTES_PER_TOKEN),
@@ -137,14 +137,14 @@ function M.parse(raw, wire)
   end
   if body.error then
     local err = failure(raw.status, error_of(body), raw.headers)
-    err.usage = body.usage and usage_of(body, wire, {}) or nil
+    err.usage = body.usage and usage_of(body, raw, wire, {}) or nil
     return nil, err
   end
   if raw.notes and raw.notes.incomplete then
     return nil, {
       kind = "transport", retryable = true, status = raw.status,
       message = "the reply ended before it was finished (" .. tostring(raw.notes.incomplete) .. ")",
-      usage = body.usage and usage_of(body, wire, {}) or nil,
+      usage = body.usage and usage_of(body, raw, wire, {}) or nil,
     }
   end
   local choice = type(body.choices) == "table" and body.choices[1]
@@ -155,7 +155,7 @@ function M.parse(raw, wire)
   local finish = choice.finish_reason
   local refusal = choice.message.refusal
   local result = {
-    content = content, usage = usage_of(body, wire, content), status = raw.status,
+    content = content, usage = usage_of(body, raw, wire, content), status = raw.status,
     finish_reason = finish, stop_reason = FINISH[finish] or finish, model = body.model,
   }
   if type(refusal) == "string" and refusal ~= "" then
