@@ -6,7 +6,7 @@ import "strings"
 // one of its parts (between underscores) is, or ends in, one of them.
 var credentialWords = []string{
 	"KEY", "APIKEY", "ACCESSKEY", "SECRETKEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "CREDENTIALS",
-	"AUTH", "AUTHORIZATION", "COOKIE", "PAT", "DSN",
+	"AUTH", "AUTHORIZATION", "COOKIE", "PAT", "DSN", "PASS", "JWT", "SECRETS",
 }
 
 // CredentialName reports whether a variable's name says that it holds a

@@ -18,6 +18,7 @@ type Redactor struct {
 	mu       sync.RWMutex
 	values   map[string]string // secret -> the name it is shown under
 	replacer *strings.Replacer // nil while there is nothing to replace
+	byFirst  map[byte][]string // the secrets by their first byte, the longest first
 }
 
 // New returns a Redactor that knows no secret yet.
@@ -40,7 +41,7 @@ func (r *Redactor) Add(name, value string) {
 	for _, form := range jsonForms(value) {
 		r.values[form] = mark
 	}
-	r.replacer = build(r.values)
+	r.replacer, r.byFirst = build(r.values)
 }
 
 // AddEnviron teaches it the value of every credential-named variable of an
@@ -91,20 +92,10 @@ func (r *Redactor) Empty() bool {
 	return r.replacer == nil
 }
 
-// longest is the length of the longest form of a known secret.
-func (r *Redactor) longest() int {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	n := 0
-	for v := range r.values {
-		n = max(n, len(v))
-	}
-	return n
-}
-
 // build makes a replacer that prefers the longest of several secrets that begin
-// at one place: strings.Replacer takes the first pair that matches.
-func build(values map[string]string) *strings.Replacer {
+// at one place: strings.Replacer takes the first pair that matches. It gives the
+// secrets in that order too, by their first byte.
+func build(values map[string]string) (*strings.Replacer, map[byte][]string) {
 	keys := make([]string, 0, len(values))
 	for k := range values {
 		keys = append(keys, k)
@@ -116,10 +107,12 @@ func build(values map[string]string) *strings.Replacer {
 		return keys[i] < keys[j]
 	})
 	pairs := make([]string, 0, 2*len(keys))
+	byFirst := map[byte][]string{}
 	for _, k := range keys {
 		pairs = append(pairs, k, values[k])
+		byFirst[k[0]] = append(byFirst[k[0]], k)
 	}
-	return strings.NewReplacer(pairs...)
+	return strings.NewReplacer(pairs...), byFirst
 }
 
 // jsonForms gives what value looks like inside a JSON string literal, as encoders

@@ -71,16 +71,81 @@ func TestWriterHoldsBackAHalfSecret(t *testing.T) {
 	}
 }
 
+func TestWriterReadsFromLeftToRight(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		chunks []string
+		want   string
+	}{
+		"a complete secret whose end begins another": {[]string{"x abcdef", "zz"}, "x [redacted:A]zz"},
+		"the other follows all the same":             {[]string{"abcd", "efefghij"}, "[redacted:A][redacted:B]"},
+		"a longer secret that begins like a shorter": {[]string{"abcdef", "-long!"}, "[redacted:C]!"},
+		"the shorter at the end":                     {[]string{"abcdef-lo"}, "[redacted:A]-lo"},
+		"a character in two halves":                  {[]string{"\xc3", "\xa9 abcdef"}, "\u00e9 [redacted:A]"},
+		"bytes that are no text":                     {[]string{"\xff\x00", "\xfeabcdef\xff"}, "\xff\x00\xfe[redacted:A]\xff"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := New()
+			r.Add("A", "abcdef")
+			r.Add("B", "efghij")
+			r.Add("C", "abcdef-long")
+			var out bytes.Buffer
+			w := r.NewWriter(&out)
+			for _, chunk := range c.chunks {
+				if n, err := w.Write([]byte(chunk)); n != len(chunk) || err != nil {
+					t.Fatalf("Write(%q) = %d, %v", chunk, n, err)
+				}
+			}
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if out.String() != c.want {
+				t.Errorf("wrote %q, want %q", out.String(), c.want)
+			}
+		})
+	}
+}
+
 func TestCredentialNames(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]bool{
 		"OPENAI_API_KEY": true, "ANTHROPIC_API_KEY": true, "GITHUB_TOKEN": true, "DB_PASSWORD": true,
 		"npm_config__auth": true, "AWS_SECRET_ACCESS_KEY": true, "MYAPIKEY": true, "ACCESSTOKEN": true,
 		"GOOGLE_APPLICATION_CREDENTIALS": true, "SSH_AUTH_SOCK": false, "PATH": false, "HOME": false,
+		"SMTP_PASS": true, "BYPASS": false, "MAX_TOKENS": false, "PWD": false,
 		"KEYBOARD": false, "MONKEY_ISLAND": false, "TERM": false, "LANG": false, "EDITOR": false,
 	} {
 		if got := CredentialName(name); got != want {
 			t.Errorf("CredentialName(%q) = %v", name, got)
 		}
 	}
+}
+
+// FuzzWriter holds a stream in any pieces to the same bytes at once.
+func FuzzWriter(f *testing.F) {
+	f.Add("x abcdef-long abcabcdef efghij", uint8(3))
+	f.Add("abcdefghij\xff\xc3", uint8(1))
+	f.Fuzz(func(t *testing.T, text string, size uint8) {
+		r := New()
+		r.Add("A", "abcdef")
+		r.Add("B", "efghij")
+		r.Add("C", "abcdef-long")
+		r.Add("D", "abcabcabd")
+		var out bytes.Buffer
+		w := r.NewWriter(&out)
+		for rest := text; rest != ""; {
+			n := min(int(size%16)+1, len(rest))
+			if _, err := w.Write([]byte(rest[:n])); err != nil {
+				t.Fatal(err)
+			}
+			rest = rest[n:]
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if want := r.exact(text); out.String() != want {
+			t.Errorf("in pieces of %d: %q, want %q", size%16+1, out.String(), want)
+		}
+	})
 }

@@ -2,11 +2,11 @@ package redact
 
 import (
 	"io"
-	"strings"
 )
 
 // Writer redacts a stream whose chunks may cut a secret in two: it holds back
-// the tail that could still become one. Close writes what is held.
+// the tail that could still become one. Close writes what is held. Bytes that are
+// no secret pass as they are, text or not. It is for one goroutine at a time.
 type Writer struct {
 	r    *Redactor
 	w    io.Writer
@@ -23,35 +23,63 @@ func (w *Writer) Write(p []byte) (int, error) {
 	}
 	text := w.held + string(p)
 	keep := w.r.partial(text)
-	out, tail := w.r.String(text[:len(text)-keep]), text[len(text)-keep:]
-	w.held = tail
+	out := w.r.exact(text[:len(text)-keep])
+	w.held = text[len(text)-keep:]
+	if out == "" {
+		return len(p), nil
+	}
 	if _, err := io.WriteString(w.w, out); err != nil {
 		return 0, err
 	}
 	return len(p), nil
 }
 
-// Close writes what is held; it cannot be a whole secret.
+// Close writes what is held; the end of the stream shows whether it holds a secret.
 func (w *Writer) Close() error {
 	held := w.held
 	w.held = ""
-	_, err := io.WriteString(w.w, w.r.String(held))
+	if held == "" {
+		return nil
+	}
+	_, err := io.WriteString(w.w, w.r.exact(held))
 	return err
 }
 
-// partial gives the length of the longest tail of text that begins a secret and
-// does not complete one.
+// exact replaces every known secret and leaves all other bytes alone.
+func (r *Redactor) exact(s string) string {
+	r.mu.RLock()
+	rep := r.replacer
+	r.mu.RUnlock()
+	if rep == nil {
+		return s
+	}
+	return rep.Replace(s)
+}
+
+// partial gives the length of the tail of text that must wait for more: it begins
+// where a secret may have begun that is not complete, or that a longer one may yet
+// contain. It reads as the replacer does, from left to right, so that it never cuts
+// a secret which is complete already.
 func (r *Redactor) partial(text string) int {
-	longest := r.longest()
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	for n := min(longest-1, len(text)); n > 0; n-- {
-		tail := text[len(text)-n:]
-		for v := range r.values {
-			if len(v) > n && strings.HasPrefix(v, tail) {
-				return n
+	for i := 0; i < len(text); {
+		forms := r.byFirst[text[i]]
+		step := 1
+		for _, secret := range forms { // the longest first
+			rest := text[i:]
+			if len(rest) < len(secret) {
+				if secret[:len(rest)] == rest {
+					return len(rest)
+				}
+				continue
+			}
+			if rest[:len(secret)] == secret {
+				step = len(secret)
+				break
 			}
 		}
+		i += step
 	}
 	return 0
 }

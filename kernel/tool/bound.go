@@ -3,9 +3,12 @@ package tool
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"ashlar/kernel"
 	"ashlar/kernel/logjson"
 )
 
@@ -14,26 +17,30 @@ import (
 const MaxModelBytes = 32 << 10
 
 // bound makes a value what a model may see: redacted, valid text, at most
-// MaxModelBytes. It notes in r what it had to do.
+// MaxModelBytes. It notes in r what it had to do; a value that cannot be said makes
+// the call a failed one.
 func (b *Bus) bound(ctx context.Context, c Call, r *Result, value any) any {
-	clean, changed := b.clean(value)
-	if changed {
+	w := washer{redact: b.Redact}
+	clean, err := w.wash(value, 0)
+	if err == nil && w.repaired {
 		r.Sanitised = true
-		if raw, ok := value.(string); ok {
+		// Raw bytes are kept as they came, so not where they hold a secret.
+		if raw, ok := value.(string); ok && !w.redacted {
 			r.Raw = keep(ctx, c, []byte(raw))
 		}
 	}
-	text, ok := clean.(string)
-	if !ok {
-		encoded, err := logjson.Marshal(clean)
-		if err != nil {
-			r.OK, r.Kind = false, "failed"
-			return fmt.Sprintf("tool '%s' returned what has no JSON: %v", c.Name, err)
-		}
-		if len(encoded) <= MaxModelBytes {
+	text, isText := clean.(string)
+	if err == nil && !isText {
+		var encoded []byte
+		encoded, err = logjson.Marshal(clean)
+		if err == nil && len(encoded) <= MaxModelBytes {
 			return clean
 		}
 		text = string(encoded)
+	}
+	if err != nil {
+		text = b.Redact(fmt.Sprintf("tool '%s' returned what cannot be said as JSON: %s", c.Name, kernel.Message(err)))
+		*r = Result{Value: text, Kind: "failed"}
 	}
 	if len(text) <= MaxModelBytes {
 		return text
@@ -73,32 +80,50 @@ func headAndTail(text, handle string) string {
 	return head + line + " …]\n" + tail
 }
 
-// clean redacts every text of a value and makes it valid: bytes that are no UTF-8,
-// and NUL, which providers refuse, become U+FFFD. changed reports the latter.
-func (b *Bus) clean(value any) (out any, changed bool) {
+// washer redacts every text of a value and makes it valid: bytes that are no UTF-8,
+// and NUL, which providers refuse, become U+FFFD.
+type washer struct {
+	redact             func(string) string
+	repaired, redacted bool
+}
+
+func (w *washer) wash(value any, depth int) (any, error) {
+	if depth > logjson.MaxDepth {
+		return nil, kernel.Errorf("tool", kernel.Validation, "it is nested deeper than %d, or holds itself", logjson.MaxDepth)
+	}
 	switch v := value.(type) {
 	case string:
-		text := v
-		if !utf8.ValidString(text) || strings.IndexByte(text, 0) >= 0 {
-			text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
-			changed = true
-		}
-		return b.Redact(text), changed
+		return w.text(v), nil
 	case []any:
 		list := make([]any, len(v))
 		for i, e := range v {
-			c, ch := b.clean(e)
-			list[i], changed = c, changed || ch
+			c, err := w.wash(e, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			list[i] = c
 		}
-		return list, changed
+		return list, nil
 	case map[string]any:
 		m := make(map[string]any, len(v))
-		for k, e := range v {
-			key, ch := b.clean(k)
-			c, ch2 := b.clean(e)
-			m[key.(string)], changed = c, changed || ch || ch2
+		for _, k := range slices.Sorted(maps.Keys(v)) { // two keys may become one: the last stands
+			c, err := w.wash(v[k], depth+1)
+			if err != nil {
+				return nil, err
+			}
+			m[w.text(k)] = c
 		}
-		return m, changed
+		return m, nil
 	}
-	return value, false
+	return value, nil
+}
+
+func (w *washer) text(s string) string {
+	if !utf8.ValidString(s) || strings.IndexByte(s, 0) >= 0 {
+		s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+		w.repaired = true
+	}
+	out := w.redact(s)
+	w.redacted = w.redacted || out != s
+	return out
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	"ashlar/kernel"
@@ -76,12 +75,17 @@ type Bus struct {
 	Observer     Observer            // may be nil
 	Redact       func(string) string // over every text of a result; required
 	Now          func() time.Time    // required
-	Warn         func(string)        // a schema that cannot be used, said once; required
+	Warn         func(string)        // what the host should know: an unusable schema (once), a panic; required
 	schemas      schemas
 }
 
 // BudgetText is the result of a call that the quota did not cover.
 const BudgetText = "not run: budget"
+
+// HandlerGrace is how long a handler may take to return after its bound passed or
+// its call was cancelled. One that takes longer is left behind: its call has failed,
+// and what it may still do is unknown.
+const HandlerGrace = 2 * time.Second
 
 // Dispatch takes one call through the bus. Its error is one of the host or the
 // record (the outcome could not be recorded, the run ended); what goes wrong with
@@ -122,11 +126,20 @@ func (b *Bus) Dispatch(ctx context.Context, c Call) (Result, error) {
 	return r, nil
 }
 
-// decide takes every decision about a call; a refusal is a finished Result.
-func (b *Bus) decide(ctx context.Context, c *Call) (*Result, error) {
+// decide takes every decision about a call; a refusal is a finished Result. What
+// panics while it decides is an error: no call runs undecided.
+func (b *Bus) decide(ctx context.Context, c *Call) (refusal *Result, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			refusal, err = nil, kernel.Errorf("tool."+c.Name, kernel.Internal, "a decision about the call panicked: %v", p)
+		}
+	}()
 	refused := func(kind, format string, args ...any) *Result {
 		text := b.Redact(fmt.Sprintf(format, args...))
 		return &Result{Value: text, Model: text, Kind: kind}
+	}
+	if c.Args == nil {
+		c.Args = map[string]any{}
 	}
 	if c.Refusal != "" {
 		return refused("denied", "%s", c.Refusal), nil
@@ -138,29 +151,57 @@ func (b *Bus) decide(ctx context.Context, c *Call) (*Result, error) {
 		}
 		c.Tool = &t
 	}
+	const misfit = "the arguments of '%s' do not fit its schema: %s"
 	if problem := b.schemas.check(c.Tool.Contract, c.Args, b.Warn); problem != "" {
-		return refused("validation", "the arguments of '%s' do not fit its schema: %s", c.Name, problem), nil
+		return refused("validation", misfit, c.Name, problem), nil
 	}
 	for _, intercept := range b.Interceptors {
-		args, refusal, err := intercept(ctx, *c)
+		args, reason, err := intercept(ctx, *c)
 		if err != nil {
 			return nil, err
 		}
-		if refusal != "" {
-			return refused("denied", "%s", refusal), nil
+		if reason != "" {
+			return refused("denied", "%s", reason), nil
+		}
+		if args == nil {
+			continue
+		}
+		if problem := b.schemas.check(c.Tool.Contract, args, b.Warn); problem != "" {
+			return refused("validation", misfit, c.Name, problem), nil
 		}
 		c.Args = args
 	}
 	for _, gate := range b.Gates {
-		refusal, err := gate(ctx, *c)
+		shown := *c
+		shown.Args = copied(c.Args) // a gate looks; it changes nothing
+		reason, err := gate(ctx, shown)
 		if err != nil {
 			return nil, err
 		}
-		if refusal != "" {
-			return refused("denied", "%s", refusal), nil
+		if reason != "" {
+			return refused("denied", "%s", reason), nil
 		}
 	}
 	return nil, nil
+}
+
+// copied copies a value's lists and objects.
+func copied[T any](v T) T {
+	switch x := any(v).(type) {
+	case map[string]any:
+		m := make(map[string]any, len(x))
+		for k, e := range x {
+			m[k] = copied(e)
+		}
+		return any(m).(T)
+	case []any:
+		l := make([]any, len(x))
+		for i, e := range x {
+			l[i] = copied(e)
+		}
+		return any(l).(T)
+	}
+	return v
 }
 
 func (b *Bus) refuse(ctx context.Context, c Call, r Result) error {
@@ -181,42 +222,4 @@ func (b *Bus) observe(c Call, r *Result) {
 	if r != nil {
 		b.Observer.ToolEnded(c, *r)
 	}
-}
-
-// run calls the handler inside its bound; a panic is its error.
-func (b *Bus) run(ctx context.Context, c Call) (value any, err error) {
-	if d := c.Tool.Contract.Timeout; d > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, d, kernel.Errorf("tool."+c.Name, kernel.Timeout, "the tool took longer than %s", d))
-		defer cancel()
-	}
-	defer func() {
-		if p := recover(); p != nil {
-			err = kernel.Errorf("tool."+c.Name, kernel.Internal, "the handler panicked: %v\n%s", p, debug.Stack())
-		}
-	}()
-	return c.Tool.Handler(ctx, c.Args)
-}
-
-// result turns what a handler gave into what model and record see.
-func (b *Bus) result(ctx context.Context, c Call, value any, err error) Result {
-	if err != nil {
-		kind := "failed"
-		switch {
-		case errors.Is(err, kernel.Timeout):
-			kind = "timeout"
-		case errors.Is(err, kernel.Cancelled), ctx.Err() != nil:
-			kind = "cancelled"
-		}
-		text := fmt.Sprintf("tool '%s' raised: %s", c.Name, kernel.Message(err))
-		r := Result{Value: text, Kind: kind}
-		r.Model = b.bound(ctx, c, &r, text)
-		return r
-	}
-	if value == nil {
-		value = ""
-	}
-	r := Result{OK: true, Value: value}
-	r.Model = b.bound(ctx, c, &r, value)
-	return r
 }
