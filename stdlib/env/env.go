@@ -4,6 +4,7 @@ package env
 
 import (
 	"context"
+	"strings"
 
 	"ashlar/vm"
 )
@@ -42,6 +43,9 @@ func Module(agentID string) *vm.Module {
 				Name: "set", Doc: "Sets a variable in this run's overlay.",
 				Params: []vm.Param{{Name: "key", Type: vm.String}, {Name: "value", Type: vm.String}}, Effect: vm.Pure,
 				Impl: func(_ context.Context, c *vm.Call) ([]vm.Value, error) {
+					if name := c.Str(0); name == "" || strings.ContainsAny(name, "=\x00") {
+						return nil, vm.Errorf("validation", "key %q is no variable's name", name)
+					}
 					c.Host.Env.Set(c.Str(0), c.Str(1))
 					return nil, nil
 				},

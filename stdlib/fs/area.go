@@ -5,7 +5,6 @@ import (
 	"io"
 	iofs "io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"unicode/utf8"
@@ -18,68 +17,6 @@ import (
 type Area struct {
 	Dir  string // the project's directory, absolute
 	Home string // $ASHLAR_HOME, absolute; "" protects nothing
-}
-
-// resolve gives the absolute path that p means, and refuses one that leads into
-// the control plane. The last part may be absent.
-func (a Area) resolve(p string) (string, error) {
-	if p == "" {
-		return "", vm.Errorf("validation", "the path is empty")
-	}
-	if strings.IndexByte(p, 0) >= 0 {
-		return "", vm.Errorf("validation", "the path holds a NUL byte")
-	}
-	if !filepath.IsAbs(p) {
-		p = filepath.Join(a.Dir, p)
-	}
-	p = filepath.Clean(p)
-	if a.Home != "" && within(realPath(a.Home), realPath(p)) {
-		return "", vm.Errorf("permission", "%s leads into ASHLAR_HOME, which scripts and tools may not touch", p)
-	}
-	return p, nil
-}
-
-// removable is resolve for what is moved or removed: it refuses a directory that
-// holds the control plane too. The link itself is meant, not what it leads to.
-func (a Area) removable(p string) (string, error) {
-	abs, err := a.resolve(p)
-	if err != nil {
-		return "", err
-	}
-	itself := filepath.Join(realPath(filepath.Dir(abs)), filepath.Base(abs))
-	if a.Home != "" && (within(itself, realPath(a.Home)) || within(abs, a.Home)) {
-		return "", vm.Errorf("permission", "%s holds ASHLAR_HOME, which scripts and tools may not touch", p)
-	}
-	return abs, nil
-}
-
-// realPath resolves every link of the part of p that exists and keeps the rest.
-func realPath(p string) string {
-	rest := ""
-	for dir := p; ; dir = filepath.Dir(dir) {
-		if r, err := filepath.EvalSymlinks(dir); err == nil {
-			return filepath.Join(r, rest)
-		}
-		// A dangling link still leads somewhere: follow it by hand.
-		if target, err := os.Readlink(dir); err == nil {
-			if !filepath.IsAbs(target) {
-				target = filepath.Join(filepath.Dir(dir), target)
-			}
-			if target != dir {
-				return filepath.Join(realPath(target), rest)
-			}
-		}
-		if dir == filepath.Dir(dir) {
-			return p
-		}
-		rest = filepath.Join(filepath.Base(dir), rest)
-	}
-}
-
-// within reports whether p is dir or lies below it.
-func within(dir, p string) bool {
-	rel, err := filepath.Rel(dir, p)
-	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
 }
 
 // fault turns an error of the operating system into one that says what and where,
@@ -118,6 +55,10 @@ func (a Area) Open(path, mode string) (vm.File, error) {
 	abs, err := a.resolve(path)
 	if err != nil {
 		return nil, err
+	}
+	// A pipe or a socket may wait for ever, where nothing can interrupt it.
+	if st, err := os.Stat(abs); err == nil && st.Mode()&(os.ModeNamedPipe|os.ModeSocket) != 0 {
+		return nil, vm.Errorf("validation", "%s is a pipe or a socket; use sh.exec with a timeout", path)
 	}
 	f, err := os.OpenFile(abs, flag|syscall.O_NONBLOCK, 0o666)
 	if err != nil {
@@ -193,48 +134,6 @@ func (a Area) readFile(path string) ([]byte, error) {
 		return nil, vm.Errorf("limit", "%s is larger than %d bytes; read a part of it with io.open", path, MaxFileBytes)
 	}
 	return b, nil
-}
-
-// writeFile replaces a file's content at once: a reader sees the old content or
-// the new, also after a crash in the middle. What is no regular file is written
-// in place.
-func (a Area) writeFile(path string, content []byte) error {
-	abs, err := a.resolve(path)
-	if err != nil {
-		return err
-	}
-	target, mode := abs, os.FileMode(0o644)
-	if st, err := os.Stat(abs); err == nil {
-		if st.IsDir() {
-			return vm.Errorf("validation", "%s is a directory", path)
-		}
-		if !st.Mode().IsRegular() {
-			if err := os.WriteFile(abs, content, 0o644); err != nil {
-				return fault(path, err)
-			}
-			return nil
-		}
-		target, mode = realPath(abs), st.Mode().Perm()
-	}
-	tmp, err := os.CreateTemp(filepath.Dir(target), ".ashlar-*")
-	if err != nil {
-		return fault(path, err)
-	}
-	defer os.Remove(tmp.Name())
-	_, err = tmp.Write(content)
-	if err == nil {
-		err = tmp.Chmod(mode)
-	}
-	if cerr := tmp.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = os.Rename(tmp.Name(), target)
-	}
-	if err != nil {
-		return fault(path, err)
-	}
-	return nil
 }
 
 // ReadText reads a file of valid UTF-8.

@@ -3,6 +3,7 @@ package fs
 import (
 	"context"
 	"os"
+	"path/filepath"
 
 	"ashlar/vm"
 )
@@ -104,9 +105,6 @@ func placeFuncs(a Area) []vm.Function {
 			if err != nil {
 				return err
 			}
-			if abs == realPath(a.Dir) || abs == a.Dir || abs == "/" {
-				return vm.Errorf("permission", "%s is the project's directory or a root; remove what is in it by name", c.Str(0))
-			}
 			if _, err := os.Lstat(abs); err != nil {
 				return fault(c.Str(0), err)
 			}
@@ -122,6 +120,13 @@ func placeFuncs(a Area) []vm.Function {
 			[]vm.Param{{Name: "target", Type: vm.String}, {Name: "link", Type: vm.String}}, func(c *vm.Call) error {
 				abs, err := a.resolve(c.Str(1))
 				if err != nil {
+					return err
+				}
+				target := c.Str(0)
+				if !filepath.IsAbs(target) {
+					target = filepath.Join(realPath(filepath.Dir(abs)), target)
+				}
+				if _, err := a.resolve(target); err != nil {
 					return err
 				}
 				if err := os.Symlink(c.Str(0), abs); err != nil {

@@ -54,17 +54,13 @@ func (a Area) glob(ctx context.Context, pattern string) ([]vm.Value, error) {
 	if !doublestar.ValidatePattern(pattern) {
 		return nil, vm.Errorf("validation", "pattern %q is malformed", pattern)
 	}
-	base, _ := doublestar.SplitPattern(pattern)
+	base, rest := doublestar.SplitPattern(pattern)
 	root, err := a.resolve(base)
 	if err != nil {
 		return nil, err
 	}
-	_, rest := doublestar.SplitPattern(pattern)
 	found := []any{}
-	err = doublestar.GlobWalk(os.DirFS(root), rest, func(p string, _ iofs.DirEntry) error {
-		if err := ctx.Err(); err != nil {
-			return context.Cause(ctx)
-		}
+	err = doublestar.GlobWalk(watched{os.DirFS(root), ctx}, rest, func(p string, _ iofs.DirEntry) error {
 		full := filepath.Join(base, p)
 		if _, err := a.resolve(full); err != nil {
 			return nil // what lies in the control plane is not listed
@@ -75,6 +71,9 @@ func (a Area) glob(ctx context.Context, pattern string) ([]vm.Value, error) {
 		found = append(found, full)
 		return nil
 	}, doublestar.WithNoFollow())
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -82,10 +81,41 @@ func (a Area) glob(ctx context.Context, pattern string) ([]vm.Value, error) {
 	return []vm.Value{found}, nil
 }
 
+// watched is a file system that opens nothing more once its context has ended: a
+// pattern may match little and look at much.
+type watched struct {
+	iofs.FS
+	ctx context.Context
+}
+
+// Open implements fs.FS.
+func (w watched) Open(name string) (iofs.File, error) {
+	if err := w.ctx.Err(); err != nil {
+		return nil, err
+	}
+	return w.FS.Open(name)
+}
+
+// ReadDir implements fs.ReadDirFS.
+func (w watched) ReadDir(name string) ([]iofs.DirEntry, error) {
+	if err := w.ctx.Err(); err != nil {
+		return nil, err
+	}
+	return iofs.ReadDir(w.FS, name)
+}
+
+// Stat implements fs.StatFS.
+func (w watched) Stat(name string) (iofs.FileInfo, error) { return iofs.Stat(w.FS, name) }
+
 func (a Area) walk(ctx context.Context, dir string) ([]vm.Value, error) {
 	root, err := a.resolve(dir)
 	if err != nil {
 		return nil, err
+	}
+	root = realPath(root) // the directory that was named, also by a link
+	home := ""
+	if a.Home != "" {
+		home = realPath(a.Home)
 	}
 	found := []any{}
 	err = filepath.WalkDir(root, func(p string, d iofs.DirEntry, err error) error {
@@ -98,11 +128,14 @@ func (a Area) walk(ctx context.Context, dir string) ([]vm.Value, error) {
 			}
 			return nil // a directory that cannot be read is passed over, like one that vanished
 		}
-		if a.Home != "" && within(realPath(a.Home), p) {
-			return iofs.SkipDir
+		if p == root && !d.IsDir() {
+			return vm.Errorf("validation", "%s is no directory", dir)
 		}
+		rel, _ := filepath.Rel(root, p)
 		if d.IsDir() {
-			rel, _ := filepath.Rel(root, p)
+			if home != "" && p == home {
+				return iofs.SkipDir
+			}
 			if strings.Count(rel, string(filepath.Separator)) >= MaxWalkDepth {
 				return vm.Errorf("limit", "%s is nested deeper than %d", dir, MaxWalkDepth)
 			}
@@ -111,7 +144,6 @@ func (a Area) walk(ctx context.Context, dir string) ([]vm.Value, error) {
 		if len(found) == MaxWalkEntries {
 			return vm.Errorf("limit", "%s holds more than %d files; walk a part of it", dir, MaxWalkEntries)
 		}
-		rel, _ := filepath.Rel(root, p)
 		found = append(found, filepath.Join(dir, rel))
 		return nil
 	})

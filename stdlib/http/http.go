@@ -29,6 +29,9 @@ type Client struct {
 	HTTP *http.Client
 	// Trace gives the correlation headers of the run, which a caller's own win over.
 	Trace map[string]string
+	// Keep keeps a reply's raw bytes by their hash, when they had to be made valid
+	// text; nil keeps none.
+	Keep func(ctx context.Context, b []byte) string
 }
 
 // Module declares the namespace.
@@ -39,7 +42,7 @@ func Module(c Client) *vm.Module {
 		Funcs: []vm.Function{{
 			Name: "request",
 			Doc: "Sends a request and gives {status, headers, body}; header names are lower case. " +
-				"With stream = true the reply's server-sent events go to on_data(text) one by one, until [DONE], and there is no body.",
+				"With stream = true the reply's server-sent events go to on_data(text) one by one, until [DONE], and there is a body only where the status is 400 or more.",
 			Params: []vm.Param{
 				{Name: "url", Type: vm.String},
 				{Name: "opts", Type: vm.Options, Optional: true, Fields: []vm.Param{
@@ -84,7 +87,7 @@ func (c Client) request(ctx context.Context, call *vm.Call) ([]vm.Value, error) 
 	}
 	defer res.Body.Close()
 	reply := map[string]any{"status": int64(res.StatusCode), "headers": headersOf(res.Header)}
-	if o.Bool("stream", false) {
+	if o.Bool("stream", false) && res.StatusCode < 400 {
 		return []vm.Value{reply}, stream(ctx, res.Body, o.Func("on_data"))
 	}
 	b, err := io.ReadAll(io.LimitReader(res.Body, MaxBodyBytes+1))
@@ -94,11 +97,25 @@ func (c Client) request(ctx context.Context, call *vm.Call) ([]vm.Value, error) 
 	if len(b) > MaxBodyBytes {
 		return nil, vm.Errorf(string(kernel.Limit), "the reply is larger than %d bytes", MaxBodyBytes)
 	}
-	reply["body"] = strings.ToValidUTF8(string(b), "\uFFFD")
-	if !utf8.Valid(b) {
-		reply["sanitised"] = true
-	}
+	c.text(ctx, call.Host, reply, b)
 	return []vm.Value{reply}, nil
+}
+
+// text puts the body into the reply as valid text. Raw bytes are kept as they came,
+// and so not where they hold a secret.
+func (c Client) text(ctx context.Context, h *vm.Host, reply map[string]any, b []byte) {
+	if utf8.Valid(b) {
+		reply["body"] = string(b)
+		return
+	}
+	text := strings.ToValidUTF8(string(b), "\uFFFD")
+	reply["body"], reply["sanitised"] = text, true
+	if c.Keep == nil || h.Redact(text) != text {
+		return
+	}
+	if hash := c.Keep(context.WithoutCancel(ctx), b); hash != "" {
+		reply["body_raw"] = hash
+	}
 }
 
 func (c Client) build(ctx context.Context, target string, o vm.Opts) (*http.Request, error) {

@@ -21,6 +21,9 @@ func (k *Kernel) beatBegin(ctx context.Context, c *vm.Call) ([]vm.Value, error) 
 	o := c.Map(1)
 	beat := o.Str("beat", "")
 	request, _ := o["request"].(map[string]any)
+	if messages, ok := request["messages"].([]any); ok {
+		unpacked(messages)
+	}
 	p := &pending{start: k.Now()}
 	b := session.Batch{Reserve: budget.Amounts{}, Need: budget.Amounts{}}
 	if s.Has(budget.Beats) {
@@ -34,14 +37,11 @@ func (k *Kernel) beatBegin(ctx context.Context, c *vm.Call) ([]vm.Value, error) 
 	}
 	var capped int64
 	if s.Has(budget.Tokens) {
-		if p.tokens, capped, err = k.tokens(ctx, s, request, p); err != nil {
+		if p.tokens, capped, err = k.tokens(ctx, s, request, o.Int("max_tokens", 0), p); err != nil {
 			return nil, err
 		}
 		p.reserved = true
 		b.Reserve[budget.Tokens] = p.tokens
-		if capped > 0 {
-			request = with(request, "max_tokens", capped)
-		}
 	}
 	if n := o.Int("cost", 0); n > 0 {
 		// The device's price replaces the amount of the grant's first tag.
@@ -53,6 +53,11 @@ func (k *Kernel) beatBegin(ctx context.Context, c *vm.Call) ([]vm.Value, error) 
 		}
 	}
 	data := map[string]any{"request": request}
+	if capped > 0 {
+		// Beside the request, not in it: it changes with every beat, and what a request
+		// holds beside its messages is stored once as long as it stays the same.
+		data["max_tokens"] = capped
+	}
 	if w := o["window"]; w != nil {
 		data["window"] = w
 	}
@@ -86,7 +91,7 @@ func (k *Kernel) beatEnd(ctx context.Context, c *vm.Call) ([]vm.Value, error) {
 	}
 	o := c.Map(1)
 	beat := o.Str("beat", "")
-	p := k.ended(beat)
+	p := k.running(beat)
 	if p == nil {
 		return nil, vm.Errorf(string(kernel.Validation), "beat %s has not begun", beat)
 	}
@@ -102,6 +107,7 @@ func (k *Kernel) beatEnd(ctx context.Context, c *vm.Call) ([]vm.Value, error) {
 	if _, err := s.Commit(context.WithoutCancel(ctx), b); err != nil {
 		return nil, err
 	}
+	k.ended(beat)
 	if usage != nil && o["failed"] == nil {
 		k.known(s.ID(), p.mark, o["content"], Tokens(usage))
 	}
@@ -183,13 +189,4 @@ func toolNames(request map[string]any) []any {
 		}
 	}
 	return names
-}
-
-func with(m map[string]any, key string, value any) map[string]any {
-	out := make(map[string]any, len(m)+1)
-	for k, v := range m {
-		out[k] = v
-	}
-	out[key] = value
-	return out
 }

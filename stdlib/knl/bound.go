@@ -18,15 +18,19 @@ type mark struct {
 }
 
 // tokens gives the upper bound of a request: what the provider counted for the
-// prefix that it has seen, half of the bytes of what is new, and the reply. capped
+// prefix that it has seen, half of the bytes of what is new, and the reply, whose
+// limit the request names, or else its port. capped
 // is the reply's limit where the request named none: what is left.
-func (k *Kernel) tokens(ctx context.Context, s *session.Session, request map[string]any, p *pending) (bound, capped int64, err error) {
+func (k *Kernel) tokens(ctx context.Context, s *session.Session, request map[string]any, reply int64, p *pending) (bound, capped int64, err error) {
 	input, err := k.input(s.ID(), request, p)
 	if err != nil {
 		return 0, 0, err
 	}
 	if n, ok := request["max_tokens"].(int64); ok {
-		return input + n, 0, nil
+		reply = n
+	}
+	if reply > 0 {
+		return input + reply, 0, nil
 	}
 	left, err := least(ctx, s)
 	if err != nil {
@@ -66,15 +70,19 @@ func (k *Kernel) input(id string, request map[string]any, p *pending) (int64, er
 	p.mark = mark{envelope: sha256.Sum256(envelope)}
 	messages, _ := request["messages"].([]any)
 	sizes := make([]int64, len(messages))
+	p.mark.digests = make([][32]byte, 0, len(messages)+1) // and the reply
 	total := int64(len(envelope))
 	for i, m := range messages {
-		b, err := logjson.Marshal(m)
-		if err != nil {
-			return 0, err
+		one, ok := m.(*logjson.Packed)
+		if !ok {
+			if one, err = logjson.Pack(m); err != nil {
+				return 0, err
+			}
+			messages[i] = one
 		}
-		sizes[i] = int64(len(b))
+		sizes[i] = int64(len(one.JSON))
 		total += sizes[i]
-		p.mark.digests = append(p.mark.digests, sha256.Sum256(b))
+		p.mark.digests = append(p.mark.digests, one.Hash)
 	}
 	k.mu.Lock()
 	known, ok := k.marks[id]

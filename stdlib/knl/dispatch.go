@@ -17,6 +17,20 @@ import (
 type recorder struct {
 	session *session.Session
 	short   string // the tag that did not cover a call
+	turns   *turns // nil where the calls of the beat run one after the other
+	turn    int64
+}
+
+// inTurn waits until the calls before this one have begun, and lets the next one go
+// when record has returned.
+func (r *recorder) inTurn(ctx context.Context, record func() error) error {
+	if r.turns != nil {
+		if err := r.turns.wait(ctx, r.turn); err != nil {
+			return err
+		}
+		defer r.turns.pass(r.turn)
+	}
+	return record()
 }
 
 func meta(c tool.Call) map[string]any { return map[string]any{"beat": c.Beat} }
@@ -46,7 +60,11 @@ func (r *recorder) Intent(ctx context.Context, c tool.Call) error {
 		b.Reserve = budget.Amounts{budget.ToolCalls: 1}
 		b.Otherwise = []event.Draft{called(c), result(c, tool.Result{Model: tool.BudgetText})}
 	}
-	got, err := r.session.Commit(ctx, b)
+	var got session.Receipt
+	err := r.inTurn(ctx, func() (err error) {
+		got, err = r.session.Commit(ctx, b)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -65,8 +83,10 @@ func (r *recorder) Outcome(ctx context.Context, c tool.Call, res tool.Result) er
 
 // Refuse implements tool.Recorder.
 func (r *recorder) Refuse(ctx context.Context, c tool.Call, res tool.Result) error {
-	_, err := r.session.Append(ctx, called(c), result(c, res))
-	return err
+	return r.inTurn(ctx, func() error {
+		_, err := r.session.Append(ctx, called(c), result(c, res))
+		return err
+	})
 }
 
 // Keep implements tool.Recorder.
@@ -99,7 +119,11 @@ func (k *Kernel) dispatch(ctx context.Context, c *vm.Call, contractOf func(name 
 	if args == nil {
 		args = map[string]any{}
 	}
-	rec := &recorder{session: s}
+	rec := &recorder{session: s, turn: o.Int("turn", 0)}
+	if rec.turn > 0 {
+		rec.turns = k.turnsOf(o.Str("beat", ""))
+		defer rec.turns.pass(rec.turn)
+	}
 	call := tool.Call{
 		Session: s.ID(), ID: o.Str("call_id", ""), Beat: o.Str("beat", ""), Name: o.Str("name", ""),
 		Args: args, Refusal: o.Str("refusal", ""), Record: rec,

@@ -36,6 +36,7 @@ type Kernel struct {
 	mu    sync.Mutex
 	beats map[string]*pending
 	marks map[string]mark
+	turns map[string]*turns // of beats whose calls run side by side
 }
 
 // pending is what a beat has reserved and when it began.
@@ -55,12 +56,17 @@ func (k *Kernel) begun(beat string, p *pending) {
 	k.beats[beat] = p
 }
 
-func (k *Kernel) ended(beat string) *pending {
+// running gives a beat that has begun and has no end yet, nil for any other.
+func (k *Kernel) running(beat string) *pending {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	p := k.beats[beat]
+	return k.beats[beat]
+}
+
+func (k *Kernel) ended(beat string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	delete(k.beats, beat)
-	return p
 }
 
 func sessionOf(v vm.Value) (*session.Session, error) {

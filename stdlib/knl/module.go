@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"ashlar/kernel"
+	"ashlar/kernel/logjson"
 	"ashlar/kernel/session"
 	"ashlar/kernel/tool"
 	"ashlar/vm"
@@ -15,6 +16,20 @@ type Tools struct {
 	Fields     []vm.Param
 	ContractOf func(name string, o vm.Opts) tool.Contract
 	HandlerOf  func(*vm.Func) tool.Handler
+}
+
+// packed is the class of values that were encoded for good.
+var packed = &vm.Class{Name: "packed", Doc: "A value that was encoded once."}
+
+// unpacked puts what packed handles hold in their places.
+func unpacked(list []any) {
+	for i, v := range list {
+		if o, ok := v.(*vm.Object); ok {
+			if p, ok := o.Data.(*logjson.Packed); ok {
+				list[i] = p
+			}
+		}
+	}
 }
 
 // Module declares the namespace.
@@ -65,7 +80,7 @@ func Module(k *Kernel, tools Tools) *vm.Module {
 			},
 			{
 				Name: "is_session", Doc: "Whether a value is a session's handle.",
-				Params: []vm.Param{{Name: "value", Type: vm.Opaque, Also: []vm.Type{vm.Any}}}, Results: []vm.Param{{Name: "yes", Type: vm.Boolean}}, Effect: vm.Pure,
+				Params: []vm.Param{{Name: "value", Type: vm.Opaque}}, Results: []vm.Param{{Name: "yes", Type: vm.Boolean}}, Effect: vm.Pure,
 				Impl: func(_ context.Context, c *vm.Call) ([]vm.Value, error) {
 					_, err := sessionOf(c.Args[0])
 					return []vm.Value{err == nil}, nil
@@ -82,6 +97,18 @@ func Module(k *Kernel, tools Tools) *vm.Module {
 						return nil, err
 					}
 					return page(ctx, s, c.Int(1, 1), false)
+				},
+			},
+			{
+				Name: "pack", Doc: "Encodes a value once, for a request's list of messages; it never changes. Part of knl.beat.",
+				Params: []vm.Param{{Name: "value", Type: vm.Map}}, Results: []vm.Param{{Name: "packed", Type: vm.Handle, Class: "packed"}},
+				Effect: vm.Pure,
+				Impl: func(_ context.Context, c *vm.Call) ([]vm.Value, error) {
+					p, err := logjson.Pack(c.Args[0])
+					if err != nil {
+						return nil, err
+					}
+					return []vm.Value{&vm.Object{Class: packed, Data: p}}, nil
 				},
 			},
 			{
@@ -117,6 +144,7 @@ func (k *Kernel) beatFuncs(handle vm.Param, tools Tools) []vm.Function {
 			Params: []vm.Param{handle, {Name: "beat", Type: vm.Options, Fields: []vm.Param{
 				{Name: "beat", Type: vm.String}, {Name: "request", Type: vm.Map},
 				{Name: "window", Type: vm.Map, Optional: true}, {Name: "cost", Type: vm.Integer, Optional: true},
+				{Name: "max_tokens", Type: vm.Integer, Optional: true, Doc: "the reply's limit where the request names none"},
 			}}},
 			Results: []vm.Param{{Name: "begun", Type: vm.Map}}, Effect: vm.Write, Record: vm.RecordMark, Waits: true,
 			Impl: k.beatBegin,
@@ -138,6 +166,7 @@ func (k *Kernel) beatFuncs(handle vm.Param, tools Tools) []vm.Function {
 				if err != nil {
 					return nil, err
 				}
+				k.over(c.Str(1))
 				k.Emit("beat_finished", s.ID(), c.Str(1), map[string]any{"outcome": c.Str(2)})
 				return nil, nil
 			},
@@ -148,6 +177,7 @@ func (k *Kernel) beatFuncs(handle vm.Param, tools Tools) []vm.Function {
 				{Name: "beat", Type: vm.String}, {Name: "call_id", Type: vm.String}, {Name: "name", Type: vm.String},
 				{Name: "args", Type: vm.Map, Optional: true}, {Name: "refusal", Type: vm.String, Optional: true},
 				{Name: "handler", Type: vm.Callable, Optional: true},
+				{Name: "turn", Type: vm.Integer, Optional: true, Doc: "place among calls that run side by side"},
 				{Name: "contract", Type: vm.Options, Optional: true, Fields: tools.Fields},
 			}}},
 			Results: []vm.Param{{Name: "result", Type: vm.Map}}, Effect: vm.Write, Record: vm.RecordMark, Waits: true,

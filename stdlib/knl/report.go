@@ -14,7 +14,7 @@ func scriptKinds() []kernel.Kind { return kernel.Kinds()[:8] }
 
 // raised reads "<namespace>: <method>: <kind>: <message>", behind the position that
 // an engine may put before it.
-var raised = regexp.MustCompile(`^(?:[^\s:]+:\d+: )?([a-z][a-z0-9_.]*): ([a-z][a-z0-9_]*): ([a-z_]+): ((?s).*)$`)
+var raised = regexp.MustCompile(`^(?:[^\n]*?:\d+: )?([a-z][a-z0-9_.]*): ([a-z][a-z0-9_]*): ([a-z_]+): ((?s).*)$`)
 
 // ReadError reads a raised value: the one place where the text of an error is taken
 // apart, for scripts that branch on kinds.

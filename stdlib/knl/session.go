@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"ashlar/kernel"
+	"ashlar/kernel/event"
 	"ashlar/kernel/session"
 	"ashlar/kernel/session/budget"
 	"ashlar/vm"
@@ -31,7 +32,7 @@ func (k *Kernel) class() *vm.Class {
 				return []vm.Value{get(s)}, nil
 			})
 	}
-	c := &vm.Class{Name: ClassName, Doc: "A handle on one session: one stream of the log, with its budget."}
+	c := &vm.Class{Name: ClassName, Space: "knl", Doc: "A handle on one session: one stream of the log, with its budget."}
 	c.Methods = []vm.Function{
 		name("id", "The session's id.", (*session.Session).ID),
 		name("scope_id", "The id of the scope that its budget belongs to.", (*session.Session).ScopeID),
@@ -48,6 +49,9 @@ func (k *Kernel) class() *vm.Class {
 			seqs, err := s.Append(ctx, d)
 			if err != nil {
 				return nil, err
+			}
+			if d.Kind == event.MsgUser {
+				k.Emit("user_message", s.ID(), "", map[string]any{"text": text(d.Data["content"])})
 			}
 			return []vm.Value{seqs[0]}, nil
 		}),

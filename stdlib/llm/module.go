@@ -2,10 +2,14 @@ package llm
 
 import (
 	"context"
+	"strings"
 	"time"
+	"unicode"
 
 	"ashlar/kernel"
 	"ashlar/kernel/event"
+	"ashlar/kernel/logjson"
+	"ashlar/kernel/redact"
 	"ashlar/vm"
 )
 
@@ -27,6 +31,9 @@ var askFields = []vm.Param{
 // Module declares the namespace over a run's Sender. learn teaches the redactor a
 // key that a script brings.
 func Module(s *Sender, learn func(name, value string)) *vm.Module {
+	if s != nil && s.Directory != nil && s.Directory.Learn == nil {
+		s.Directory.Learn = learn
+	}
 	return &vm.Module{
 		Name: "llm",
 		Doc:  "The model boundary. Keys are added here and never enter a script; the body that comes back is the provider's non-streamed form.",
@@ -98,7 +105,7 @@ func (s *Sender) send(ctx context.Context, c *vm.Call, learn func(name, value st
 	if call.Retries < 0 || call.Retries > MaxRetries {
 		return nil, vm.Errorf(string(kernel.Validation), "opts.max_retries must be 0 to %d, got %d", MaxRetries, call.Retries)
 	}
-	if call.Headers, err = headers(o); err != nil {
+	if call.Headers, err = headers(o, learn); err != nil {
 		return nil, err
 	}
 	if fn := o.Func("on_delta"); fn != nil {
@@ -115,13 +122,27 @@ func (s *Sender) send(ctx context.Context, c *vm.Call, learn func(name, value st
 		call.Session = log.ID()
 		call.OnRetry = func(ctx context.Context, r Retry) error { return logRetry(ctx, log, call.Beat, r) }
 	}
+	unpack(call.Body)
 	reply, err := s.Send(ctx, call)
 	if err != nil {
 		return nil, err
 	}
+	reply.Notes["request_bytes"] = int64(reply.Sent)
 	return []vm.Value{map[string]any{
 		"status": int64(reply.Status), "headers": reply.Headers, "body": reply.Body, "notes": reply.Notes,
 	}}, nil
+}
+
+// unpack puts the messages that were encoded before in their places.
+func unpack(body map[string]any) {
+	list, _ := body["messages"].([]any)
+	for i, v := range list {
+		if o, ok := v.(*vm.Object); ok {
+			if p, ok := o.Data.(*logjson.Packed); ok {
+				list[i] = p
+			}
+		}
+	}
 }
 
 // logRetry commits llm_retry.
@@ -150,13 +171,24 @@ func seconds(o vm.Opts, key string, def time.Duration) (time.Duration, error) {
 	return time.Duration(v * float64(time.Second)), nil
 }
 
-func headers(o vm.Opts) (map[string]string, error) {
+// headers reads the option headers; the value of one that is named like a credential
+// is learnt, with and without its scheme.
+func headers(o vm.Opts, learn func(name, value string)) (map[string]string, error) {
 	m, _ := o["headers"].(map[string]any)
 	out := make(map[string]string, len(m))
 	for name, v := range m {
 		s, ok := v.(string)
 		if !ok {
 			return nil, vm.Errorf(string(kernel.Validation), "opts.headers.%s: got %s, want string", name, vm.TypeName(v))
+		}
+		if strings.ContainsFunc(name+s, unicode.IsControl) {
+			return nil, vm.Errorf(string(kernel.Validation), "opts.headers.%q holds a control character", name)
+		}
+		if redact.CredentialName(name) {
+			learn(name, s)
+			if _, bare, ok := strings.Cut(s, " "); ok {
+				learn(name, bare)
+			}
 		}
 		out[name] = s
 	}

@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"sort"
 	"strings"
+	"unicode"
 
 	"ashlar/kernel"
 )
@@ -55,6 +56,7 @@ type Directory struct {
 	Env       func(name string) (string, bool)  // the run's environment
 	Models    func(base string) (string, error) // asks a server for its first model
 	Replay    *Ask                              // set when a recording answers: no key, no detection
+	Learn     func(name, value string)          // teaches the redactor a key that is going to be used; may be nil
 }
 
 // find gives a provider by name.
@@ -96,14 +98,11 @@ func (d *Directory) Resolve(block Ask) (Target, error) {
 	if d.Replay != nil {
 		return d.replayed(block, run), nil
 	}
-	ask := block
-	// What the run was told holds for the block's call unless the block names another provider.
-	if ask.Provider == "" || ask.Provider == run.Provider || run.Provider == "" {
-		ask.Provider = first(ask.Provider, run.Provider)
-		ask.Model = first(ask.Model, run.Model)
-		ask.BaseURL = first(ask.BaseURL, run.BaseURL)
-	}
-	if ask.Provider == "" && ask.BaseURL != "" {
+	ask := merge(block, run)
+	// A server that was named by its URL alone is nobody's: a provider's key does not
+	// go there.
+	stranger := ask.Provider == "" && ask.BaseURL != ""
+	if stranger {
 		ask.Provider = "openai"
 	}
 	if ask.Provider == "" {
@@ -118,14 +117,21 @@ func (d *Directory) Resolve(block Ask) (Target, error) {
 		return Target{}, kernel.Errorf(op, kernel.Validation, "unknown provider '%s' (%s)", ask.Provider, d.names())
 	}
 	t := Target{Provider: p.Name, Kind: p.Kind, BaseURL: first(ask.BaseURL, p.BaseURL)}
-	if err := httpURL(t.BaseURL); err != nil {
+	err := httpURL(t.BaseURL)
+	if err != nil {
 		return Target{}, err
 	}
 	t.Dialect = dialect(first(ask.Dialect, presetDialect(p.Name)), t.BaseURL)
-	t.key = d.key(ask, p, ask.BaseURL != "")
+	if t.key, err = d.key(ask, p, ask.BaseURL != "", stranger); err != nil {
+		return Target{}, err
+	}
 	t.Model = ask.Model
 	if t.Model == "" && ask.BaseURL == "" {
 		t.Model = p.Model
+	}
+	if t.Model == "" && ask.BaseURL == "" && p.KeyEnv != "" && p.Kind == "openai" {
+		// The first of the hundreds that a paid service lists is nobody's choice.
+		return Target{}, kernel.Errorf(op, kernel.Validation, "provider %s has no default model: name one with --model, ASHLAR_MODEL or the option model", p.Name)
 	}
 	if t.Model == "" && p.Kind == "openai" {
 		model, err := d.Models(t.BaseURL)
@@ -136,6 +142,31 @@ func (d *Directory) Resolve(block Ask) (Target, error) {
 		t.Model = model
 	}
 	return t, nil
+}
+
+// merge adds to what the block says what the run was told. That holds for the
+// block's call unless the block names another provider: one that is named is never
+// replaced. A base URL without a provider stands for the provider openai, as in a
+// block. Key and dialect belong to the place that they were given for.
+func merge(block, run Ask) Ask {
+	ask := block
+	runs := run.Provider
+	if runs == "" && run.BaseURL != "" {
+		runs = "openai"
+	}
+	if block.Provider != "" && runs != "" && block.Provider != runs {
+		return ask
+	}
+	ask.Provider = first(block.Provider, run.Provider)
+	ask.Model = first(block.Model, run.Model)
+	ask.BaseURL = first(block.BaseURL, run.BaseURL)
+	if block.BaseURL == "" || block.BaseURL == run.BaseURL {
+		if block.Key == "" && block.KeyEnv == "" {
+			ask.Key, ask.KeyEnv = run.Key, run.KeyEnv
+		}
+		ask.Dialect = first(block.Dialect, run.Dialect)
+	}
+	return ask
 }
 
 // replayed answers from what the recording says of itself, so that a block that
@@ -153,30 +184,51 @@ func (d *Directory) replayed(block, run Ask) Target {
 	return t
 }
 
-// key finds the key of a call. ASHLAR_API_KEY goes only where a base URL was given
-// explicitly.
-func (d *Directory) key(ask Ask, p Provider, explicit bool) string {
-	if ask.Key != "" {
-		return ask.Key
-	}
-	var vars []string
-	if ask.KeyEnv != "" {
-		vars = append(vars, ask.KeyEnv)
-	} else {
-		if explicit {
-			vars = append(vars, "ASHLAR_API_KEY")
+// key finds the key of a call, and has the redactor learn it. ASHLAR_API_KEY goes
+// only where a base URL was given explicitly.
+func (d *Directory) key(ask Ask, p Provider, explicit, stranger bool) (string, error) {
+	const op = "llm.resolve"
+	name, value := "api_key", strings.TrimSpace(ask.Key)
+	if value == "" {
+		vars := []string{ask.KeyEnv}
+		if ask.KeyEnv == "" {
+			vars = []string{p.KeyEnv}
+			if explicit {
+				vars = []string{"ASHLAR_API_KEY", p.KeyEnv}
+				if stranger {
+					vars = vars[:1]
+				}
+			}
 		}
-		vars = append(vars, p.KeyEnv)
+		name, value = d.variable(vars...)
+		if value == "" && ask.KeyEnv != "" {
+			return "", kernel.Errorf(op, kernel.NotFound, "the variable %s, which is to hold the key for %s, is not set", ask.KeyEnv, p.Name)
+		}
 	}
-	for _, name := range vars {
+	if value == "" {
+		return "", nil
+	}
+	if d.Learn != nil {
+		d.Learn(name, value)
+	}
+	if strings.ContainsFunc(value, unicode.IsControl) {
+		return "", kernel.Errorf(op, kernel.Validation, "the key in %s holds a control character", name)
+	}
+	return value, nil
+}
+
+// variable gives the first of some variables that is set to something, without the
+// line break that a file may have left at its end.
+func (d *Directory) variable(names ...string) (name, value string) {
+	for _, name := range names {
 		if name == "" {
 			continue
 		}
-		if v, ok := d.Env(name); ok && v != "" {
-			return v
+		if v, ok := d.Env(name); ok && strings.TrimSpace(v) != "" {
+			return name, strings.TrimSpace(v)
 		}
 	}
-	return ""
+	return "", ""
 }
 
 // detect takes the first provider whose key is set, then a local server that

@@ -6,7 +6,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"strings"
+	"net/url"
 	"time"
 
 	"ashlar/kernel"
@@ -25,6 +25,12 @@ type watch struct {
 	pause    time.Duration
 }
 
+// Bounds of drain.
+const (
+	drainWait  = 20 * time.Millisecond
+	drainBytes = 64 << 10
+)
+
 var (
 	errWhole    = errors.New("the whole time of the call passed")
 	errProgress = errors.New("no data came in time")
@@ -39,6 +45,10 @@ func (s *Sender) watch(ctx context.Context, c Call) (context.Context, *watch) {
 }
 
 func (w *watch) moved() { w.progress.Reset(w.pause) }
+
+// held stops the watch on progress while what came is being worked on: a callback
+// that takes its time is not the server's silence.
+func (w *watch) held() { w.progress.Stop() }
 
 func (w *watch) stop() {
 	w.whole.Stop()
@@ -56,17 +66,21 @@ func (w *watch) explain(ctx context.Context, err error, t Target) error {
 		return kernel.Errorf(op, kernel.Timeout, "%s did not finish within the call's timeout", t.Provider)
 	case errors.Is(cause, errProgress):
 		return kernel.Errorf(op, kernel.Timeout, "%s sent nothing for %s", t.Provider, w.pause)
+	case cause == context.Canceled:
+		return kernel.Errorf(op, kernel.Cancelled, "the call was cancelled: %w", cause)
+	case cause == context.DeadlineExceeded:
+		return kernel.Errorf(op, kernel.Timeout, "the run's deadline passed during the call: %w", cause)
 	case cause != nil:
 		return cause
 	case errors.As(err, &own):
 		return err
 	}
-	text := err.Error()
-	// net/http names method and URL first; what went wrong comes last.
-	if i := strings.LastIndex(text, "\": "); i >= 0 {
-		text = text[i+3:]
+	// net/http names method and URL first, which may hold more than a message should.
+	var ue *url.Error
+	if errors.As(err, &ue) {
+		err = ue.Err
 	}
-	return kernel.Errorf(op, kernel.Network, "%s at %s: %s", t.Provider, t.BaseURL, text)
+	return kernel.Errorf(op, kernel.Network, "%s at %s: %v", t.Provider, t.BaseURL, err)
 }
 
 // read takes the reply apart: a stream is assembled, anything else is its JSON.
@@ -74,9 +88,9 @@ func (s *Sender) read(ctx context.Context, c Call, w *watch, res *http.Response)
 	reply := Reply{Status: res.StatusCode, Headers: record.Headers(res.Header), Notes: map[string]any{}}
 	w.moved()
 	body := io.LimitReader(res.Body, MaxReplyBytes+1)
-	media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
-	if res.StatusCode < 300 && media == "text/event-stream" {
-		return reply, s.stream(ctx, c, w, body, &reply)
+	if res.StatusCode < 300 && streams(c, res.Header) {
+		err := s.stream(ctx, c, w, body, &reply)
+		return reply, err
 	}
 	b, err := readAll(body, w)
 	if err != nil {
@@ -92,11 +106,26 @@ func (s *Sender) read(ctx context.Context, c Call, w *watch, res *http.Response)
 	// No JSON: an error page, or a reply that was cut. Only its kind goes on, since a
 	// page may hold anything.
 	reply.Notes["not_json"] = true
-	if res.StatusCode < 300 {
+	message := http.StatusText(res.StatusCode) + ": the reply is no JSON"
+	switch {
+	case res.StatusCode < 300:
 		reply.Notes["incomplete"] = "no JSON"
+	case res.StatusCode < 400:
+		message = http.StatusText(res.StatusCode) + ": a redirect is not followed; name the address that it leads to as base URL"
 	}
-	reply.Body = map[string]any{"error": map[string]any{"message": http.StatusText(res.StatusCode) + ": the reply is no JSON"}}
+	reply.Body = map[string]any{"error": map[string]any{"message": message}}
 	return reply, nil
+}
+
+// streams reports whether a reply is one of server-sent events. Some servers do not
+// say so; what was asked for decides, unless they say what else it is.
+func streams(c Call, h http.Header) bool {
+	media, _, _ := mime.ParseMediaType(h.Get("Content-Type"))
+	if media == "text/event-stream" {
+		return true
+	}
+	asked, _ := c.Body["stream"].(bool)
+	return asked && (media == "" || media == "text/plain" || media == "application/octet-stream")
 }
 
 func (s *Sender) stream(ctx context.Context, c Call, w *watch, body io.Reader, reply *Reply) error {
@@ -124,10 +153,14 @@ func (s *Sender) stream(ctx context.Context, c Call, w *watch, body io.Reader, r
 			cut = err != io.EOF
 			break
 		}
-		w.moved()
+		w.held()
 		if err := a.Add([]byte(e.Data)); err != nil {
 			return err
 		}
+		w.moved()
+	}
+	if a.Done() && s.Seam.Record == nil {
+		w.drain(body)
 	}
 	r := a.Result(cut)
 	reply.Body = r.Body
@@ -138,6 +171,14 @@ func (s *Sender) stream(ctx context.Context, c Call, w *watch, body io.Reader, r
 		reply.Notes["stream"] = r.Notes
 	}
 	return nil
+}
+
+// drain reads the end of a stream that has said its last word, so that the
+// connection can be used again; a server that keeps it open is not waited for.
+func (w *watch) drain(body io.Reader) {
+	t := time.AfterFunc(drainWait, func() { w.cancel(context.Canceled) })
+	defer t.Stop()
+	_, _ = io.Copy(io.Discard, io.LimitReader(body, drainBytes))
 }
 
 // readAll reads a body whole; each piece is progress.

@@ -20,9 +20,15 @@ const (
 
 func pauses() *backoff.ExponentialBackOff {
 	b := backoff.NewExponentialBackOff()
-	b.InitialInterval, b.MaxInterval, b.Multiplier, b.RandomizationFactor = firstPause, longestPause, 2, 0.25
+	b.InitialInterval, b.MaxInterval, b.Multiplier, b.RandomizationFactor = firstPause, longestPause, 2, 0
 	b.Reset()
 	return b
+}
+
+// jitter spreads a pause by a quarter to either side. What it takes for chance comes
+// from the request, since the pause is recorded and a replay must find it again.
+func jitter(d time.Duration, chance byte) time.Duration {
+	return d*3/4 + d/2*time.Duration(chance)/255
 }
 
 // retryKind says whether an answer of the provider may be asked for again: 429
@@ -48,9 +54,12 @@ func retryKind(status int, body any) string {
 // whatever the status.
 func quota(body any) bool {
 	m, _ := body.(map[string]any)
-	e, _ := m["error"].(map[string]any)
-	for _, key := range []string{"code", "type", "message"} {
-		if s, ok := e[key].(string); ok && (strings.Contains(strings.ToLower(s), "quota") || strings.Contains(s, "billing_hard_limit")) {
+	texts := []any{m["error"], m["message"], m["code"]}
+	if e, ok := m["error"].(map[string]any); ok {
+		texts = []any{e["code"], e["type"], e["message"]}
+	}
+	for _, v := range texts {
+		if s, ok := v.(string); ok && (strings.Contains(strings.ToLower(s), "quota") || strings.Contains(s, "billing_hard_limit")) {
 			return true
 		}
 	}

@@ -3,10 +3,10 @@ package llm
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"net/http"
 	"net/http/httptrace"
+	"sync/atomic"
 	"time"
 
 	"ashlar/kernel"
@@ -70,7 +70,7 @@ type Reply struct {
 	Headers map[string]any
 	Body    any // the non-streamed JSON; text where it is none
 	Notes   map[string]any
-	Digest  string // SHA-256 of the request's body
+	Sent    int // bytes of the request's body
 }
 
 // Send makes one call. An HTTP status is a reply; kinds of the errors: network,
@@ -88,23 +88,23 @@ func (s *Sender) Send(ctx context.Context, c Call) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	sum := sha256.Sum256(body)
+	chance := sha256.Sum256(body)
 	pause := pauses()
 	for attempt := 1; ; attempt++ {
 		reply, again, err := s.attempt(ctx, c, target, body)
-		reply.Digest = hex.EncodeToString(sum[:])
-		if again == nil || attempt > c.Retries {
+		reply.Sent = len(body)
+		if again == nil || attempt > c.Retries || again.Wait > MaxRetryAfter {
 			return reply, err
 		}
 		again.Attempt = attempt
-		if again.Wait > MaxRetryAfter {
-			return reply, err
-		}
-		again.Wait = max(again.Wait, pause.NextBackOff())
+		again.Wait = max(again.Wait, jitter(pause.NextBackOff(), chance[attempt%len(chance)]))
 		if c.OnRetry != nil {
 			if err := c.OnRetry(ctx, *again); err != nil {
 				return Reply{}, err
 			}
+		}
+		if s.Seam.Player != nil {
+			continue // nobody has to be waited for
 		}
 		if err := s.Sleep(ctx, again.Wait); err != nil {
 			return Reply{}, err
@@ -116,9 +116,10 @@ func (s *Sender) Send(ctx context.Context, c Call) (Reply, error) {
 func (s *Sender) attempt(ctx context.Context, c Call, t Target, body []byte) (Reply, *Retry, error) {
 	ctx, w := s.watch(ctx, c)
 	defer w.stop()
-	res, wrote, err := s.exchange(ctx, c, t, body)
+	res, tape, wrote, err := s.exchange(ctx, c, t, body)
 	if err != nil {
 		err = w.explain(ctx, err, t)
+		tape.Fail(err, wrote)
 		if !wrote && errors.Is(err, kernel.Network) {
 			return Reply{}, &Retry{Kind: "transport"}, err
 		}
@@ -127,7 +128,9 @@ func (s *Sender) attempt(ctx context.Context, c Call, t Target, body []byte) (Re
 	defer res.Body.Close()
 	reply, err := s.read(ctx, c, w, res)
 	if err != nil {
-		return Reply{}, nil, w.explain(ctx, err, t)
+		err = w.explain(ctx, err, t)
+		tape.Fail(err, true)
+		return Reply{}, nil, err
 	}
 	if kind := retryKind(reply.Status, reply.Body); kind != "" {
 		return reply, &Retry{Kind: kind, Status: reply.Status, Wait: retryAfter(res.Header, s.Now())}, nil
@@ -136,26 +139,25 @@ func (s *Sender) attempt(ctx context.Context, c Call, t Target, body []byte) (Re
 }
 
 // exchange sends the request, or asks the recording. wrote reports whether the
-// request may have reached the server.
-func (s *Sender) exchange(ctx context.Context, c Call, t Target, body []byte) (res *http.Response, wrote bool, err error) {
+// request may have reached the server; tape is nil where nothing is recorded.
+func (s *Sender) exchange(ctx context.Context, c Call, t Target, body []byte) (res *http.Response, tape *record.Tape, wrote bool, err error) {
 	x := record.Exchange{Provider: t.Provider, Path: c.Path, Body: body}
 	if s.Seam.Player != nil {
-		res, err := s.Seam.Player.Answer(x)
-		return res, true, err
+		res, wrote, err := s.Seam.Player.Answer(x)
+		return res, nil, wrote, err
 	}
-	trace := &httptrace.ClientTrace{WroteHeaders: func() { wrote = true }}
+	var sent atomic.Bool // the transport's own goroutine says so
+	trace := &httptrace.ClientTrace{WroteHeaders: func() { sent.Store(true) }}
 	stream, _ := c.Body["stream"].(bool)
+	if s.Seam.Record != nil {
+		tape = s.Seam.Record.Begin(x)
+	}
 	res, err = openai.Do(httptrace.WithClientTrace(ctx, trace), s.Seam.Client, openai.Request{
-		BaseURL: t.BaseURL, Path: c.Path, Key: t.key, Headers: c.Headers, Body: body, Stream: stream,
+		BaseURL: t.BaseURL, Path: c.Path, Key: t.key, Headers: c.Headers, Body: body, Stream: stream, Limit: MaxReplyBytes + 1,
 	})
 	if err != nil {
-		if s.Seam.Record != nil {
-			s.Seam.Record.Failed(x, err)
-		}
-		return nil, wrote, err
+		return nil, tape, sent.Load(), err
 	}
-	if s.Seam.Record != nil {
-		res.Body = s.Seam.Record.Wrap(x, res)
-	}
-	return res, true, nil
+	tape.Reply(res)
+	return res, tape, true, nil
 }

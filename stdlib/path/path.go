@@ -4,9 +4,11 @@ package path
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"ashlar/vm"
 )
@@ -24,13 +26,14 @@ func Module() *vm.Module {
 		}
 	}
 	filename := func(p string) vm.Value {
-		if b := filepath.Base(p); p != "" && b != "." && b != "/" {
+		if b := filepath.Base(p); p != "" && b != "." && b != ".." && b != "/" {
 			return b
 		}
 		return nil
 	}
 	parent := func(p string) vm.Value {
-		if d := filepath.Dir(p); p != "" && d != p {
+		clean := filepath.Clean(p) // a separator at the end is no part
+		if d := filepath.Dir(clean); p != "" && d != clean {
 			return d
 		}
 		return nil
@@ -59,8 +62,11 @@ func Module() *vm.Module {
 			one("dirname", "The same as parent.", parent),
 			one("filename", "The last part, nil where there is none.", filename),
 			one("basename", "The same as filename.", filename),
-			one("stem", "The last part without its extension.", func(p string) vm.Value {
-				name, _ := filename(p).(string)
+			one("stem", "The last part without its extension, nil where there is none.", func(p string) vm.Value {
+				name, ok := filename(p).(string)
+				if !ok {
+					return nil
+				}
 				if i := strings.LastIndexByte(name, '.'); i > 0 {
 					return name[:i]
 				}
@@ -84,11 +90,13 @@ func Module() *vm.Module {
 						p = filepath.Join(c.Host.Dir, p)
 					}
 					real, err := filepath.EvalSymlinks(p)
-					if os.IsNotExist(err) {
+					switch {
+					case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 						return nil, vm.Errorf("not_found", "%s does not exist", c.Str(0))
-					}
-					if err != nil {
-						return nil, err
+					case errors.Is(err, os.ErrPermission):
+						return nil, vm.Errorf("permission", "%s cannot be looked up", c.Str(0))
+					case err != nil:
+						return nil, vm.Errorf("validation", "%s leads nowhere", c.Str(0))
 					}
 					return []vm.Value{real}, nil
 				},

@@ -75,20 +75,23 @@ func (s Shell) exec(ctx context.Context, c *vm.Call) ([]vm.Value, error) {
 		return nil, err
 	}
 	r, err := s.Starter.Run(ctx, spec)
-	if err != nil {
-		return []vm.Value{map[string]any{
-			"ok": false, "error": kernel.Message(err), "kind": string(kernel.KindOf(err)), "timed_out": false,
-		}}, nil
-	}
 	out := map[string]any{
-		"ok": true, "code": int64(r.Code), "killed": r.Killed, "timed_out": r.TimedOut,
-		"truncated": r.Truncated, "ended_by": string(r.EndedBy),
+		"ok": true, "code": int64(r.Code), "killed": r.Killed, "timed_out": r.TimedOut, "truncated": r.Truncated,
 	}
+	s.text(ctx, c.Host, out, "stdout", r.Stdout)
+	s.text(ctx, c.Host, out, "stderr", r.Stderr)
 	if r.Signal != "" {
 		out["signal"] = r.Signal
 	}
-	s.text(ctx, out, "stdout", r.Stdout)
-	s.text(ctx, out, "stderr", r.Stderr)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		out["ok"], out["code"] = false, int64(-1)
+		out["error"], out["kind"] = kernel.Message(err), string(kernel.KindOf(err))
+		return []vm.Value{out}, nil
+	}
+	out["ended_by"] = string(r.EndedBy)
 	switch r.EndedBy {
 	case proc.ByTimeout:
 		out["ok"], out["error"] = false, "timeout after "+spec.Timeout.String()
@@ -97,7 +100,10 @@ func (s Shell) exec(ctx context.Context, c *vm.Call) ([]vm.Value, error) {
 	case proc.ByOutput:
 		out["ok"], out["error"] = false, "the command wrote more than max_output"
 	case proc.ByCancel:
-		return nil, context.Cause(ctx)
+		if cause := context.Cause(ctx); cause != nil {
+			return nil, cause
+		}
+		return nil, vm.Errorf(string(kernel.Cancelled), "the run is ending")
 	}
 	return []vm.Value{out}, nil
 }
@@ -159,21 +165,28 @@ func variables(v vm.Value) (map[string]string, error) {
 		if !ok {
 			return nil, vm.Errorf("validation", "opts.env.%s: got %s, want string", name, vm.TypeName(m[name]))
 		}
+		if name == "" || strings.ContainsAny(name, "=\x00") || strings.IndexByte(value, 0) >= 0 {
+			return nil, vm.Errorf("validation", "opts.env: %q is no variable's name, or its value holds a NUL byte", name)
+		}
 		out[name] = value
 	}
 	return out, nil
 }
 
 // text puts a stream into the result as valid text; raw bytes that had to be
-// replaced are kept by their hash.
-func (s Shell) text(ctx context.Context, out map[string]any, key string, b []byte) {
+// replaced are kept by their hash, as they came, and so not where they hold a secret.
+func (s Shell) text(ctx context.Context, h *vm.Host, out map[string]any, key string, b []byte) {
 	if utf8.Valid(b) {
 		out[key] = string(b)
 		return
 	}
-	out[key] = strings.ToValidUTF8(string(b), "\uFFFD")
+	text := strings.ToValidUTF8(string(b), "\uFFFD")
+	out[key] = text
 	out["sanitised"] = true
-	if hash := s.Keep(ctx, b); hash != "" {
+	if s.Keep == nil || h.Redact(text) != text {
+		return
+	}
+	if hash := s.Keep(context.WithoutCancel(ctx), b); hash != "" {
 		out[key+"_raw"] = hash
 	}
 }

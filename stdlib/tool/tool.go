@@ -47,6 +47,20 @@ func ContractOf(name string, o vm.Opts) tool.Contract {
 	return c
 }
 
+// checkContract refuses what ContractOf would have to pass over.
+func checkContract(o vm.Opts) error {
+	if secs := o.Float("timeout", 1); secs <= 0 || secs > 1e6 {
+		return vm.Errorf(string(kernel.Validation), "spec.timeout must be more than 0 seconds, got %v", secs)
+	}
+	list, _ := o["capabilities"].([]any)
+	for i, e := range list {
+		if _, ok := e.(string); !ok {
+			return vm.Errorf(string(kernel.Validation), "spec.capabilities[%d]: got %s, want string", i+1, vm.TypeName(e))
+		}
+	}
+	return nil
+}
+
 // HandlerOf makes a tool's handler of a script's function: it is called with the
 // arguments, and its first result is the tool's.
 func HandlerOf(fn *vm.Func) tool.Handler {
@@ -76,6 +90,9 @@ func Module(bus *tool.Bus) *vm.Module {
 				Impl: func(_ context.Context, c *vm.Call) ([]vm.Value, error) {
 					if c.Str(0) == "" {
 						return nil, vm.Errorf(string(kernel.Validation), "name is empty")
+					}
+					if err := checkContract(c.Map(1)); err != nil {
+						return nil, err
 					}
 					contract := ContractOf(c.Str(0), c.Map(1))
 					if g := c.Map(3).Str("group", ""); g != "" {

@@ -5,6 +5,7 @@ package openai
 
 import (
 	"context"
+	"io"
 	"net/http"
 
 	sdk "github.com/openai/openai-go/v3"
@@ -19,15 +20,29 @@ type Request struct {
 	Headers map[string]string
 	Body    []byte // JSON
 	Stream  bool
+	Limit   int64 // bytes of the reply that are read at most; 0 is no limit
 }
 
-// Do sends a request. A reply of any status is a reply; an error is one of the
-// transport. The caller closes the body.
+// Do sends a request. A reply of any status is a reply, a redirect too: it is not
+// followed, since it would take the prompt, and with a port of the same host the key,
+// to a place that nobody named. An error is one of the transport. The caller closes
+// the body.
 func Do(ctx context.Context, client *http.Client, r Request) (*http.Response, error) {
+	direct := *client
+	direct.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	opts := []option.RequestOption{
 		option.WithBaseURL(r.BaseURL),
-		option.WithHTTPClient(client),
+		option.WithHTTPClient(&direct),
 		option.WithMaxRetries(0),
+	}
+	if r.Limit > 0 { // the SDK reads the body of an error whole
+		opts = append(opts, option.WithMiddleware(func(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
+			res, err := next(req)
+			if res != nil && res.Body != nil {
+				res.Body = limited{io.LimitReader(res.Body, r.Limit), res.Body}
+			}
+			return res, err
+		}))
 	}
 	if r.Key != "" {
 		opts = append(opts, option.WithAPIKey(r.Key))
@@ -47,4 +62,10 @@ func Do(ctx context.Context, client *http.Client, r Request) (*http.Response, er
 		return res, nil
 	}
 	return nil, err
+}
+
+// limited is a body that ends at a limit.
+type limited struct {
+	io.Reader
+	io.Closer
 }

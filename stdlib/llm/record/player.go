@@ -3,10 +3,13 @@ package record
 import (
 	"bufio"
 	"bytes"
+	"encoding/base64"
 	"errors"
 	"io"
 	"net/http"
 	"os"
+	"slices"
+	"sort"
 	"sync"
 
 	"ashlar/kernel"
@@ -16,9 +19,25 @@ import (
 // maxLine bounds one line of a recording, in bytes.
 const maxLine = 128 << 20
 
+// exchange is one line of a recording.
+type exchange struct {
+	n       int64
+	key     string
+	request request
+	status  int // 0: no reply came
+	headers map[string]any
+	chunks  []string
+	fault   error // how it ended, nil for well
+	sent    bool  // the request may have reached the server
+}
+
 // Player answers requests from a recording: equal ones in the order in which they
 // were recorded. It is safe for concurrent use.
 type Player struct {
+	// Redact is what the recorder wrote requests through; nil changes nothing. It is
+	// set before the first call.
+	Redact func([]byte) []byte
+
 	mu       sync.Mutex
 	path     string
 	byKey    map[string][]exchange
@@ -49,6 +68,7 @@ func Parse(name string, r io.Reader) (*Player, error) {
 	}
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 0, 1<<16), maxLine)
+	begun := false
 	for n := 1; lines.Scan(); n++ {
 		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
 			continue
@@ -57,7 +77,8 @@ func Parse(name string, r io.Reader) (*Player, error) {
 		if err != nil {
 			return nil, bad(n, "no JSON object: %s", kernel.Message(err))
 		}
-		if n == 1 {
+		if !begun {
+			begun = true
 			if v, _ := m["v"].(int64); v != Version {
 				return nil, bad(n, "no recording of version %d", Version)
 			}
@@ -69,6 +90,13 @@ func Parse(name string, r io.Reader) (*Player, error) {
 	}
 	if err := lines.Err(); err != nil {
 		return nil, kernel.Errorf("replay", kernel.Validation, "%s: %w", name, err)
+	}
+	if !begun {
+		return nil, kernel.Errorf("replay", kernel.Validation, "%s is empty", name)
+	}
+	// Lines are in the order in which replies ended; requests are asked in theirs.
+	for _, queue := range p.byKey {
+		sort.SliceStable(queue, func(i, j int) bool { return queue[i].n < queue[j].n })
 	}
 	return p, nil
 }
@@ -84,10 +112,11 @@ func (p *Player) add(m map[string]any) error {
 		return err
 	}
 	e := exchange{headers: map[string]any{}}
+	e.n, _ = m["n"].(int64)
 	e.request.provider, _ = req["provider"].(string)
 	e.request.path, _ = req["path"].(string)
 	e.request.body = canonical
-	e.fault, _ = m["error"].(string)
+	e.fault, e.sent = faultOf(m["error"])
 	if res, ok := m["response"].(map[string]any); ok {
 		status, _ := res["status"].(int64)
 		e.status = int(status)
@@ -96,24 +125,58 @@ func (p *Player) add(m map[string]any) error {
 		}
 		chunks, _ := res["chunks"].([]any)
 		for _, c := range chunks {
-			text, ok := c.(string)
-			if !ok {
-				return kernel.Errorf("replay", kernel.Validation, "a chunk is no text")
+			text, err := chunkOf(c)
+			if err != nil {
+				return err
 			}
-			e.chunks = append(e.chunks, text)
+			if text != "" {
+				e.chunks = append(e.chunks, text)
+			}
 		}
-	} else if e.fault == "" {
+	}
+	if e.status == 0 && e.fault == nil {
 		return kernel.Errorf("replay", kernel.Validation, "neither response nor error")
 	}
 	// The key is taken from the request itself, so that an edited line still answers.
 	e.key = e.request.keyOf()
-	if p.model == "" {
+	if len(p.byKey) == 0 {
 		p.provider = e.request.provider
 		p.model, _ = body["model"].(string)
 	}
 	p.byKey[e.key] = append(p.byKey[e.key], e)
 	p.left++
 	return nil
+}
+
+// faultOf reads how an exchange failed; nil for one that did not.
+func faultOf(v any) (fault error, sent bool) {
+	switch e := v.(type) {
+	case string:
+		return kernel.Errorf("llm.send", kernel.Network, "%s", e), true
+	case map[string]any:
+		kind, _ := e["kind"].(string)
+		message, _ := e["message"].(string)
+		if !slices.Contains(kernel.Kinds(), kernel.Kind(kind)) {
+			kind = string(kernel.Network)
+		}
+		sent, said := e["sent"].(bool)
+		return kernel.Errorf("llm.send", kernel.Kind(kind), "%s", message), sent || !said
+	}
+	return nil, true
+}
+
+// chunkOf reads a chunk: text, or the bytes of what is none.
+func chunkOf(v any) (string, error) {
+	switch c := v.(type) {
+	case string:
+		return c, nil
+	case map[string]any:
+		text, _ := c["base64"].(string)
+		if b, err := base64.StdEncoding.DecodeString(text); err == nil && text != "" {
+			return string(b), nil
+		}
+	}
+	return "", kernel.Errorf("replay", kernel.Validation, "a chunk is no text")
 }
 
 // First gives provider and model of the first recorded request.
@@ -126,15 +189,20 @@ func (p *Player) Left() int {
 	return p.left
 }
 
-// Answer gives the next recorded reply to a request. Kinds: not_found where there
-// is none, network where the recorded request got none.
-func (p *Player) Answer(x Exchange) (*http.Response, error) {
-	key := request{x.Provider, x.Path, x.Body}.keyOf()
+// Answer gives the next recorded reply to a request; sent is false where the recorded
+// one never left. Kinds: not_found where there is none, else that of the recorded
+// failure.
+func (p *Player) Answer(x Exchange) (res *http.Response, sent bool, err error) {
+	body := x.Body
+	if p.Redact != nil {
+		body = p.Redact(body)
+	}
+	key := request{x.Provider, x.Path, body}.keyOf()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	queue := p.byKey[key]
 	if len(queue) == 0 {
-		return nil, kernel.Errorf("replay", kernel.NotFound,
+		return nil, true, kernel.Errorf("replay", kernel.NotFound,
 			"%s has no answer for this request to %s (%s): the block, its tools' results or the model changed since it was recorded; record it again with --record",
 			p.path, x.Provider, key[:12])
 	}
@@ -142,30 +210,33 @@ func (p *Player) Answer(x Exchange) (*http.Response, error) {
 	p.byKey[key] = queue[1:]
 	p.left--
 	if e.status == 0 {
-		return nil, kernel.Errorf("replay", kernel.Network, "%s", e.fault)
+		return nil, e.sent, e.fault
 	}
-	res := &http.Response{StatusCode: e.status, Header: http.Header{}, ProtoMajor: 1, ProtoMinor: 1}
+	res = &http.Response{StatusCode: e.status, Header: http.Header{}, ProtoMajor: 1, ProtoMinor: 1}
 	for name, value := range e.headers {
 		if s, ok := value.(string); ok {
 			res.Header.Set(name, s)
 		}
 	}
-	res.Body = &chunked{chunks: e.chunks, fault: e.fault}
-	return res, nil
+	res.Body = &chunked{chunks: slices.Clone(e.chunks), fault: e.fault}
+	return res, true, nil
 }
 
 // chunked gives recorded chunks one read each.
 type chunked struct {
 	chunks []string
-	fault  string
+	fault  error
 }
 
 func (c *chunked) Read(b []byte) (int, error) {
 	if len(c.chunks) == 0 {
-		if c.fault != "" {
-			return 0, errors.New(c.fault)
+		switch {
+		case c.fault == nil:
+			return 0, io.EOF
+		case errors.Is(c.fault, kernel.Network): // a connection's end, which has no kind of its own
+			return 0, errors.New(kernel.Message(c.fault))
 		}
-		return 0, io.EOF
+		return 0, c.fault
 	}
 	n := copy(b, c.chunks[0])
 	if c.chunks[0] = c.chunks[0][n:]; c.chunks[0] == "" {
@@ -174,4 +245,5 @@ func (c *chunked) Read(b []byte) (int, error) {
 	return n, nil
 }
 
+// Close implements io.Closer.
 func (c *chunked) Close() error { return nil }

@@ -5,12 +5,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"io"
 	"net/http"
 	"os"
 	"strings"
 	"sync"
-	"unicode/utf8"
 
 	"ashlar/kernel"
 	"ashlar/kernel/logjson"
@@ -18,17 +16,6 @@ import (
 
 // Version is the form's version, the "v" of the first line.
 const Version = 1
-
-// exchange is one line of a recording.
-type exchange struct {
-	n       int64
-	key     string
-	request request
-	status  int
-	headers map[string]any
-	chunks  []string
-	fault   string
-}
 
 type request struct {
 	provider, path string
@@ -80,56 +67,20 @@ func Create(path, version, blockDigest string, redact func([]byte) []byte) (*Rec
 	return r, nil
 }
 
-// Wrap gives the body of a reply back, written down as it is read.
-func (r *Recorder) Wrap(x Exchange, res *http.Response) io.ReadCloser {
-	return &tap{ReadCloser: res.Body, rec: r, ex: r.begin(x, res.StatusCode, Headers(res.Header))}
-}
-
-// Failed writes down a request that got no reply.
-func (r *Recorder) Failed(x Exchange, err error) {
-	e := r.begin(x, 0, nil)
-	e.fault = kernel.Message(err)
-	r.end(e)
-}
-
-func (r *Recorder) begin(x Exchange, status int, headers map[string]any) *exchange {
+// Begin takes note of a request that is about to be sent.
+func (r *Recorder) Begin(x Exchange) *Tape {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.n++
-	e := &exchange{n: r.n, request: request{x.Provider, x.Path, x.Body}, status: status, headers: headers}
-	e.key = e.request.keyOf()
-	return e
+	// What the recording says is what a replay asks for.
+	return &Tape{rec: r, n: r.n, request: request{x.Provider, x.Path, r.redact(x.Body)}}
 }
 
-func (r *Recorder) end(e *exchange) {
-	whole := []byte(strings.Join(e.chunks, ""))
-	chunks := []any{}
-	if clean := r.redact(whole); !bytes.Equal(clean, whole) {
-		// A secret may lie across two chunks: what is redacted is kept as one.
-		chunks = append(chunks, string(clean))
-	} else {
-		for _, c := range e.chunks {
-			chunks = append(chunks, c)
-		}
-	}
-	line := map[string]any{
-		"n": e.n, "key": e.key,
-		"request": map[string]any{
-			"provider": e.request.provider, "path": e.request.path, "body": logjson.Raw(r.redact(e.request.body)),
-		},
-		"response": map[string]any{"status": int64(e.status), "headers": e.headers, "chunks": chunks},
-	}
-	if e.headers == nil {
-		delete(line, "response")
-	}
-	if e.fault != "" {
-		line["error"] = string(r.redact([]byte(e.fault)))
-	}
-	if err := r.line(line); err != nil {
-		r.mu.Lock()
-		r.err = errors.Join(r.err, err)
-		r.mu.Unlock()
-	}
+// fail remembers a fault of the file.
+func (r *Recorder) fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.err = errors.Join(r.err, err)
 }
 
 func (r *Recorder) line(v map[string]any) error {
@@ -137,9 +88,10 @@ func (r *Recorder) line(v map[string]any) error {
 	if err != nil {
 		return kernel.Errorf("record", kernel.Internal, "%w", err)
 	}
+	b = append(bytes.Clone(r.redact(b)), '\n')
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, err := r.file.Write(append(b, '\n')); err != nil {
+	if _, err := r.file.Write(b); err != nil {
 		return kernel.Errorf("record", kernel.Storage, "%s: %w", r.file.Name(), err)
 	}
 	return nil
@@ -151,64 +103,6 @@ func (r *Recorder) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return errors.Join(r.err, err)
-}
-
-// tap is a reply's body that is written down when it ends.
-type tap struct {
-	io.ReadCloser
-	rec  *Recorder
-	ex   *exchange
-	held []byte // the beginning of a character that the next chunk completes
-	once sync.Once
-}
-
-func (t *tap) Read(p []byte) (int, error) {
-	n, err := t.ReadCloser.Read(p)
-	if n > 0 {
-		t.take(p[:n])
-	}
-	if err != nil {
-		if err != io.EOF {
-			t.ex.fault = err.Error()
-		}
-		t.finish()
-	}
-	return n, err
-}
-
-// take keeps a chunk as text, never cut inside a character.
-func (t *tap) take(p []byte) {
-	b := append(t.held, p...)
-	cut := len(b)
-	for i := 1; i <= utf8.UTFMax && i <= len(b); i++ {
-		if c := b[len(b)-i]; utf8.RuneStart(c) {
-			if !utf8.FullRune(b[len(b)-i:]) {
-				cut = len(b) - i
-			}
-			break
-		}
-	}
-	t.held = append([]byte(nil), b[cut:]...)
-	if cut > 0 {
-		t.ex.chunks = append(t.ex.chunks, strings.ToValidUTF8(string(b[:cut]), "\uFFFD"))
-	}
-}
-
-func (t *tap) finish() {
-	t.once.Do(func() {
-		if len(t.held) > 0 {
-			t.ex.chunks = append(t.ex.chunks, "\uFFFD")
-		}
-		t.rec.end(t.ex)
-	})
-}
-
-// Close implements io.Closer; a reply that was not read to its end is kept as far
-// as it was read.
-func (t *tap) Close() error {
-	err := t.ReadCloser.Close()
-	t.finish()
-	return err
 }
 
 // Headers keeps those of a reply that a port may need, with lower-case names.
