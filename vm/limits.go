@@ -10,5 +10,6 @@ const (
 	MaxDepth        = 128                    // of a value that crosses
 	DefaultHeap     = 2 << 30                // bytes of live heap before the watchdog ends the run
 	InterruptGrace  = 250 * time.Millisecond // from interrupt to cut
-	HeapSamplePause = 10 * time.Millisecond
+	HardGrace       = 20 * time.Millisecond  // the same, for a process far over its memory
+	HeapSamplePause = 5 * time.Millisecond
 )

@@ -48,7 +48,7 @@ const (
 	Options  Type = "options"
 	Callable Type = "function"
 	Handle   Type = "handle" // an *Object of class Param.Class
-	Opaque   Type = "opaque" // passes by reference, never converted
+	Opaque   Type = "opaque" // passes by reference, never converted; a handle passes as itself
 )
 
 // Param declares one parameter, one field of an options table, or one result.

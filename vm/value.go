@@ -65,7 +65,25 @@ type Object struct {
 // declared like any syscall and find the object in Call.Self.
 type Class struct {
 	Name    string
+	Space   string // the namespace in errors and journal: "knl"; "" is Name
 	Doc     string
 	Methods []Function
 	Fields  func(*Object) map[string]Value // plain fields a script may read (handle.id); may be nil
 }
+
+// Namespace is where its methods stand in errors and journal.
+func (c *Class) Namespace() string {
+	if c.Space != "" {
+		return c.Space
+	}
+	return c.Name
+}
+
+// TypeName is what messages call it, also those of rooms that know no script.
+func (*Func) TypeName() string { return "function" }
+
+// TypeName is the name of the handle's class.
+func (o *Object) TypeName() string { return o.Class.Name }
+
+// TypeName is what messages call it.
+func (*Ref) TypeName() string { return "value" }

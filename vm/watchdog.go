@@ -18,9 +18,11 @@ func (e *HeapError) Error() string {
 
 // Watchdog ends a script that does not end by itself. It needs no VM lock, since an
 // engine can look at its context only between two instructions and one builtin call
-// can run for minutes: it watches the deadline, the cancel and the heap from a
+// can run for minutes: it watches the deadline, the cancel and the memory from a
 // goroutine of its own, interrupts at once, and when the script still runs
-// InterruptGrace later it says so, once; its owner then ends the process.
+// InterruptGrace later it says so, once; its owner then ends the process. A process
+// of the script's own that holds an eighth more than its bound has no such grace,
+// only HardGrace: what grows then grows by gigabytes a second.
 type Watchdog struct {
 	// Interrupt is told the cause, to cancel the engine; OnStuck is told the same
 	// cause when that was not enough. Each is called once at most, from the
@@ -29,6 +31,7 @@ type Watchdog struct {
 	OnStuck   func(cause error)
 
 	Heap   int64         // bytes; 0 stands for DefaultHeap
+	Alone  bool          // the process is the script's own: all that it holds counts
 	Grace  time.Duration // 0 stands for InterruptGrace
 	Sample time.Duration // 0 stands for HeapSamplePause
 
@@ -56,43 +59,85 @@ func (w *Watchdog) Stop() {
 }
 
 func (w *Watchdog) watch(ctx context.Context, quit <-chan struct{}) {
-	cause := w.wait(ctx, quit)
+	m := newMemory(orDefault(w.Heap, DefaultHeap), w.Alone)
+	defer m.resident.close()
+	tick := time.NewTicker(orDefault(w.Sample, HeapSamplePause))
+	defer tick.Stop()
+	cause := w.wait(ctx, quit, m, tick.C)
 	if cause == nil {
 		return
 	}
 	w.Interrupt(cause)
 	grace := time.NewTimer(orDefault(w.Grace, InterruptGrace))
 	defer grace.Stop()
-	select {
-	case <-quit:
-	case <-grace.C:
+	var hard <-chan time.Time
+	for {
+		if hard == nil && m.hard() {
+			hard = time.After(HardGrace)
+		}
+		select {
+		case <-quit:
+			return
+		case <-tick.C:
+			continue
+		case <-hard:
+		case <-grace.C:
+		}
 		w.OnStuck(cause)
+		return
 	}
 }
 
 // wait gives the cause to end the script, nil when it ended by itself.
-func (w *Watchdog) wait(ctx context.Context, quit <-chan struct{}) error {
-	bound := orDefault(w.Heap, DefaultHeap)
-	tick := time.NewTicker(orDefault(w.Sample, HeapSamplePause))
-	defer tick.Stop()
-	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/objects:bytes"}}
+func (w *Watchdog) wait(ctx context.Context, quit <-chan struct{}, m *memory, tick <-chan time.Time) error {
 	for {
 		select {
 		case <-quit:
 			return nil
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-tick.C:
+		case <-tick:
 		}
-		metrics.Read(sample)
-		// What the last collection found alive is the truth, but old; what is allocated
-		// is new, but holds garbage too: half as much again before it counts.
-		live, allocated := int64(sample[0].Value.Uint64()), int64(sample[1].Value.Uint64())
-		if live > bound || allocated > bound+bound/2 {
-			return &HeapError{Used: max(live, allocated), Bound: bound}
+		if used := m.over(); used > 0 {
+			return &HeapError{Used: used, Bound: m.bound}
 		}
 	}
 }
+
+// memory tells when a process holds too much.
+type memory struct {
+	bound    int64
+	resident *resident
+	sample   []metrics.Sample
+}
+
+func newMemory(bound int64, alone bool) *memory {
+	m := &memory{bound: bound, resident: &resident{},
+		sample: []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/objects:bytes"}}}
+	if alone {
+		m.resident = newResident()
+	}
+	return m
+}
+
+// over gives what is held when that is more than the bound, else 0.
+func (m *memory) over() int64 {
+	if m.hard() {
+		return m.resident.bytes()
+	}
+	metrics.Read(m.sample)
+	// What the last collection found alive is the truth, but old; what is allocated
+	// is new, but holds garbage too: half as much again before it counts.
+	live, allocated := int64(m.sample[0].Value.Uint64()), int64(m.sample[1].Value.Uint64())
+	if live > m.bound || allocated > m.bound+m.bound/2 {
+		return max(live, allocated)
+	}
+	return 0
+}
+
+// hard reports that the process holds an eighth more than the bound, whatever the
+// collector has yet to say about it.
+func (m *memory) hard() bool { return m.resident.bytes() > m.bound+m.bound/8 }
 
 func orDefault[T int64 | time.Duration](v, def T) T {
 	if v == 0 {

@@ -108,6 +108,11 @@ func (e *Engine) argument(s *strand, p *vm.Param, v glua.LValue) (vm.Value, erro
 		if v == glua.LNil {
 			return nil, nil
 		}
+		if ud, ok := v.(*glua.LUserData); ok {
+			if o, ok := ud.Value.(*vm.Object); ok {
+				return o, nil // a handle is the host's own, and keeps its identity
+			}
+		}
 		return &vm.Ref{Value: v}, nil
 	case vm.Options:
 		if t, ok := v.(*glua.LTable); ok {

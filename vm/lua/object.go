@@ -78,9 +78,9 @@ func (e *Engine) bindMethod(c *vm.Class, m *vm.Function) glua.LGFunction {
 		s := strandOf(L)
 		self, ok := objectOf(L.Get(1), c)
 		if !ok {
-			return s.raise(&vm.Error{Namespace: c.Name, Function: m.Name, Kind: "validation",
+			return s.raise(&vm.Error{Namespace: c.Namespace(), Function: m.Name, Kind: "validation",
 				Message: "call it as a method of its handle: h:" + m.Name + "(…)"})
 		}
-		return e.syscall(s, c.Name, m, self, 2)
+		return e.syscall(s, c.Namespace(), m, self, 2)
 	}
 }

@@ -69,6 +69,8 @@ var bombs = map[string]struct{ src, want string }{
 	"format":   {`local s = ("x"):rep(6e7) return ("%s%s"):format(s, s)`, "resulting string too large"},
 	"width":    {`return ("%999999999d"):format(1)`, "too long"},
 	"concat":   {`local s, t = ("x"):rep(6e7), {} for i = 1, 9 do t[i] = s end return table.concat(t)`, "resulting string too large"},
+	"..":       {`local s = "x" while true do s = s .. s end`, "resulting string too large"},
+	".. many":  {`local s = ("x"):rep(6e7) return s .. 1 .. s`, "resulting string too large"},
 	"gsub":     {`return (("x"):rep(1e4)):gsub("x", ("y"):rep(1e5))`, "resulting string too large"},
 	"unpack":   {`return unpack({}, 1, 1e8)`, "too many results to unpack"},
 	"byte":     {`return (("x"):rep(1e7)):byte(1, -1)`, "string slice too long"},
@@ -142,11 +144,10 @@ func TestHostileSourceIsRefusedBeforeTheParser(t *testing.T) {
 
 // growing are scripts that take memory until somebody stops them.
 var growing = map[string]string{
-	"concat":   `local s = "x" while true do s = s .. s end`,
-	"in pcall": `local s = "x" while true do pcall(function() s = s .. s end) end`,
-	"table":    `local t = {} while true do t[#t + 1] = {#t} end`,
-	"sparse":   `local t = {} for i = 1, 100 do t[i] = {} t[i][6e7] = 1 end`,
-	"strings":  `local t = {} while true do t[#t + 1] = ("x"):rep(1e6) .. #t end`,
+	"concat":  `local t = {} while true do local s = "x" for i = 1, 25 do s = s .. s end t[#t + 1] = s end`,
+	"table":   `local t = {} while true do t[#t + 1] = {#t} end`,
+	"sparse":  `local t = {} for i = 1, 100 do t[i] = {} t[i][6e7] = 1 end`,
+	"strings": `local t = {} while true do t[#t + 1] = ("x"):rep(1e6) .. #t end`,
 }
 
 // TestMemoryIsTheWatchdogs runs each script in a process of its own, as a run does:
