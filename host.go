@@ -11,6 +11,7 @@ import (
 	"ashlar/kernel"
 	"ashlar/kernel/ident"
 	"ashlar/kernel/proc"
+	"ashlar/kernel/redact"
 	"ashlar/kernel/run"
 	"ashlar/kernel/session"
 	"ashlar/kernel/store"
@@ -33,10 +34,34 @@ type live struct {
 	env     *environment
 	emit    *emitter
 	starter *proc.Starter
+	stdout  *output // what the script writes
+	stderr  *output
 
 	mu    sync.Mutex
 	books map[string]*session.Book // by store URL
 	usage map[string]any           // totals, as in run_finished
+}
+
+// output is a stream that a script writes to, from any of its tasks. A secret that
+// two writes share is held back until it is whole.
+type output struct {
+	mu sync.Mutex
+	w  *redact.Writer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.w.Write(p)
+}
+
+// flush writes what is held, at the end of the script; not where a script that did
+// not stop is in the middle of a write.
+func (o *output) flush() {
+	if o.mu.TryLock() {
+		defer o.mu.Unlock()
+		_ = o.w.Close() // nobody is left to be told
+	}
 }
 
 // clock is the run's time over the workspace's.
@@ -60,7 +85,7 @@ func (l *live) host(ctx context.Context, seam llm.Seam, player *record.Player) *
 	files := fs.Area{Dir: ws.project, Home: ws.home}
 	h := &vm.Host{
 		Script: l.block, Dir: ws.project, Clock: clock{ws.opts.Clock}, Rand: ws.opts.Rand, Env: l.env, Files: files,
-		Stdin: ws.opts.Stdin, Stdout: ws.opts.Stdout, Stderr: ws.opts.Stderr, Loader: l.loader,
+		Stdin: ws.opts.Stdin, Stdout: l.stdout, Stderr: l.stderr, Loader: l.loader,
 		Redact: ws.redact.String, Log: l.log, Globals: l.globals(),
 	}
 	if !l.task.NoJournal {
@@ -78,7 +103,7 @@ func (l *live) host(ctx context.Context, seam llm.Seam, player *record.Player) *
 	}
 	h.Modules = stdlib.Modules(stdlib.Needs{
 		Host: h, AgentID: ws.environ["ASHLAR_AGENT_ID"], Files: files, Bus: bus, Kernel: kern, Sender: sender, Learn: ws.redact.Add,
-		Client: httpmod.Client{HTTP: ws.opts.Client, Trace: l.trace()},
+		Client: httpmod.Client{HTTP: ws.opts.Client, Trace: l.trace(), Keep: l.keep},
 		Shell:  sh.Shell{Starter: l.starter, Environ: l.children, Keep: l.keep},
 	})
 	return h
@@ -94,7 +119,11 @@ func (l *live) trace() map[string]string {
 }
 
 func (l *live) globals() map[string]vm.Value {
-	g := map[string]vm.Value{"_SCRIPT_NAME": l.block}
+	g := map[string]vm.Value{}
+	for name, v := range l.task.Globals {
+		g[name] = v
+	}
+	g["_SCRIPT_NAME"] = l.block
 	if l.task.Prompt != nil {
 		g["_PROMPT"] = *l.task.Prompt
 	}
@@ -254,7 +283,9 @@ func (l *live) seam(client *http.Client) (llm.Seam, error) {
 	var err error
 	switch {
 	case l.task.Replay != "":
-		s.Player, err = record.Open(l.task.Replay)
+		if s.Player, err = record.Open(l.task.Replay); err == nil {
+			s.Player.Redact = l.ws.redact.Bytes
+		}
 	case l.task.Record != "":
 		s.Record, err = record.Create(l.task.Record, Version, l.digest, l.ws.redact.Bytes)
 	}

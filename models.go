@@ -28,6 +28,7 @@ func (r *Run) directory(ctx context.Context, env *environment, player *record.Pl
 			BaseURL: firstOf(r.task.BaseURL, r.ws.environ["ASHLAR_BASE_URL"]),
 		},
 		Env:    env.Get,
+		Learn:  r.ws.redact.Add,
 		Models: func(base string) (string, error) { return r.ws.firstModel(ctx, base) },
 	}
 	if player != nil {

@@ -2,17 +2,18 @@ package ashlar
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"path/filepath"
+	"runtime/debug"
 	"sync"
 	"time"
 
 	"ashlar/kernel"
+	"ashlar/kernel/event"
 	"ashlar/kernel/proc"
 	"ashlar/kernel/run"
 	"ashlar/kernel/session"
+	"ashlar/stdlib/fs"
 	"ashlar/vm"
 	"ashlar/vm/lua"
 )
@@ -22,6 +23,12 @@ const (
 	closeGrace = 200 * time.Millisecond // for tasks that the block left running
 	buryGrace  = 2 * time.Second        // for child processes
 	recordTime = 10 * time.Second       // for the record of the ending
+
+	// Of a script that does not stop, whose process is to be gone 1 s after its bound
+	// fired. The guard buries what is left when the process has ended.
+	stuckBury = 200 * time.Millisecond
+	stuckTime = 600 * time.Millisecond // all of its ending, from vm.InterruptGrace on
+	stuckTell = 100 * time.Millisecond // for what the host prints after it
 )
 
 // deadlineError is the cause of a run whose wall time is over.
@@ -57,6 +64,7 @@ func (r *Run) begin(ctx context.Context) (*live, error) {
 	}
 	h, err := ledger.Begin(ctx, run.Start{
 		Block: r.block, Digest: r.digest, Project: r.ws.project, Labels: r.task.Labels, Bounds: r.task.Bounds.pool(),
+		Deadline: r.task.Bounds.Deadline,
 	})
 	if err != nil {
 		return nil, err
@@ -69,6 +77,7 @@ func (r *Run) begin(ctx context.Context) (*live, error) {
 		Run: r, handle: h, store: s, env: newEnvironment(r.ws.environ), starter: proc.New(proc.Options{}),
 		emit:  &emitter{run: h.ID(), now: r.ws.opts.Clock.Now, redact: r.ws.redact, sinks: r.task.Sinks},
 		books: map[string]*session.Book{}, usage: map[string]any{},
+		stdout: &output{w: r.ws.redact.NewWriter(r.ws.opts.Stdout)}, stderr: &output{w: r.ws.redact.NewWriter(r.ws.opts.Stderr)},
 	}, nil
 }
 
@@ -122,8 +131,13 @@ func (e *ending) run(ctx context.Context) (value any, err error) {
 	if err != nil {
 		return nil, err
 	}
+	alone := e.task.Exit != nil
+	if alone {
+		tune(e.task.Bounds.Heap)
+	}
 	dog := &vm.Watchdog{
 		Heap:      e.task.Bounds.Heap,
+		Alone:     alone,
 		Interrupt: interrupt,
 		OnStuck:   func(cause error) { e.finish(nil, cause, true) },
 	}
@@ -182,15 +196,41 @@ func returnable(v any, path string) error {
 	return nil
 }
 
+// tune makes the collector keep a process of the script's own below its bound: it
+// works the harder, the nearer the process comes to it.
+func tune(heap int64) {
+	if heap == 0 {
+		heap = vm.DefaultHeap
+	}
+	if debug.SetMemoryLimit(-1) > heap {
+		debug.SetMemoryLimit(heap)
+	}
+}
+
 // finish records the ending, buries what is left and releases Execute. stuck means
-// that the script still runs: the process has to end.
+// that the script still runs: the process has to end, and if the record or whoever
+// waits for Execute takes too long, it ends without them.
 func (e *ending) finish(value any, err error, stuck bool) {
 	e.once.Do(func() {
-		e.settle(value, err, stuck)
-		if stuck && e.task.Exit != nil {
-			e.flush()
-			e.task.Exit(e.result.Code())
+		exit := func(code int) *time.Timer {
+			if !stuck || e.task.Exit == nil {
+				return nil
+			}
+			return time.AfterFunc(stuckTell, func() {
+				e.flush()
+				e.task.Exit(code)
+			})
 		}
+		state, cut, signal := e.verdict(err)
+		late := exit(Result{Status: string(state), StoppedBy: firstOf(e.handle.Bound(), cut), Err: err, signal: signal}.Code())
+		if late != nil {
+			late.Reset(stuckTime)
+		}
+		e.settle(value, err, stuck)
+		if late != nil {
+			late.Stop()
+		}
+		exit(e.result.Code())
 		close(e.done)
 	})
 }
@@ -235,7 +275,11 @@ func (e *ending) verdict(err error) (state run.State, cut string, signal int) {
 // settle writes the ending: the sessions that are open, the run's row and its
 // event, and the last line of the stream.
 func (e *ending) settle(value any, err error, stuck bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), recordTime)
+	record, bury := recordTime, buryGrace
+	if stuck {
+		record, bury = stuckTime, stuckBury
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), record)
 	defer cancel()
 	state, cut, signal := e.verdict(err)
 	if cut == "deadline" || cut == "memory" {
@@ -244,11 +288,13 @@ func (e *ending) settle(value any, err error, stuck bool) {
 	if state == run.Completed {
 		err = nil
 	}
-	burial, done := context.WithTimeout(ctx, buryGrace)
+	burial, done := context.WithTimeout(ctx, bury)
 	if berr := e.starter.Close(burial); berr != nil {
 		e.ws.opts.Notice(e.ws.redact.String("child processes: " + berr.Error()))
 	}
 	done()
+	e.stdout.flush()
+	e.stderr.flush()
 	e.closeSessions(ctx, err, cut)
 	// A cut that is no bound still says what stopped the run.
 	stopped := firstOf(e.handle.Bound(), cut)
@@ -287,21 +333,22 @@ func (e *ending) closeSessions(ctx context.Context, err error, cut string) {
 	}
 }
 
-// heads reads the ends of the run's streams: what a cut tail would have to forge.
+// heads gives the ends of the run's streams: what a cut tail would have to forge.
+// Those of the run's own store came with the ending.
 func (e *ending) heads(ctx context.Context) {
-	ledger, err := e.ws.Runs(ctx)
-	if err != nil {
-		return
+	ended := e.handle.Ended()
+	e.result.Sessions = ended.Sessions
+	put := func(h event.Head) { e.result.Heads[h.Stream] = fmt.Sprintf("%d:%s", h.Seq, h.Hash) }
+	for _, h := range ended.Heads {
+		put(h)
 	}
-	row, err := ledger.Get(ctx, e.handle.ID())
-	if err != nil {
-		return
-	}
-	e.result.Sessions = row.Sessions
-	for _, stream := range append([]string{e.handle.Stream()}, row.Sessions...) {
+	for _, stream := range ended.Sessions {
+		if e.result.Heads[stream] != "" {
+			continue
+		}
 		for _, s := range e.storesOf() {
 			if h, err := s.Head(ctx, stream); err == nil && h.Seq > 0 {
-				e.result.Heads[stream] = fmt.Sprintf("%d:%s", h.Seq, hex.EncodeToString(h.Hash[:]))
+				put(h)
 				break
 			}
 		}
@@ -329,15 +376,19 @@ func (e *ending) finished() map[string]any {
 }
 
 // sqliteURL reads the path of a script's own store; relative ones start at the
-// project's directory.
+// project's directory. Under ASHLAR_HOME there is only the run's own.
 func (l *live) sqliteURL(path string) (string, error) {
 	if path == "" {
 		return "", vm.Errorf(string(kernel.Validation), "store.sqlite is an empty path")
 	}
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(l.ws.project, path)
+	if "sqlite:"+path == l.ws.url {
+		return l.ws.url, nil
 	}
-	return "sqlite:" + path, nil
+	abs, err := fs.Area{Dir: l.ws.project, Home: l.ws.home}.Resolve(path)
+	if err != nil {
+		return "", err
+	}
+	return "sqlite:" + abs, nil
 }
 
 // AddSink adds a sink before the run is executed.

@@ -46,6 +46,7 @@ type Task struct {
 	// Context is further text for the block; nil is absent.
 	Context *string
 	Labels  map[string]any // scalars; in the opening meta of every session
+	Globals map[string]any // further globals of the script: neutral values
 	Bounds  Bounds
 	Model   string // PROVIDER/MODEL or MODEL; "" is ASHLAR_MODEL, then what is found
 	BaseURL string
@@ -55,8 +56,10 @@ type Task struct {
 	Record    string // a file to write the model traffic to
 	Replay    string // a file to answer model calls from
 	Sinks     []Sink
-	// Exit ends the process when a script cannot be stopped otherwise. nil leaves the
-	// VM behind and says so in the result.
+	// Exit ends the process when a script cannot be stopped otherwise and the caller
+	// of Execute has not done so shortly after it returned. With it the process is the
+	// run's own: its collector and its memory are. nil leaves the VM behind and says so
+	// in the result.
 	Exit func(code int)
 }
 

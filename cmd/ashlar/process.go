@@ -51,6 +51,10 @@ func onSignals(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	got := make(chan os.Signal, 2)
 	signal.Notify(got, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	// Asked for and not read: a write to a closed standard output is then an error,
+	// which the run records, instead of the end of the process.
+	pipe := make(chan os.Signal, 1)
+	signal.Notify(pipe, syscall.SIGPIPE)
 	quit, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)

@@ -16,6 +16,8 @@
 local knl = require("knl")
 local adapter = require("knl_adapter")
 local proto = require("llm_proto")
+local trusted = require("knl.trusted")
+local check = require("agent.options")
 local tools_of = require("agent.tools")
 
 local M = {}
@@ -24,11 +26,11 @@ local DEFAULT_ITERATIONS = 20
 local DEFAULT_TIMEOUT = 120
 local OWNER = "agent"
 
--- What later parts of this runtime bring; until then an option is refused by name.
-local NOT_BUILT = {
-  mcp_servers = true, sampling = true, enable_resources = true, enable_prompts = true, on_progress = true,
-  progress_to_log = true, on_log = true, log_to_stderr = true, compact = true,
-}
+-- Ids of the caller's that the prompt's event carries where the environment has them.
+local CORRELATION = { "trace_id", "run_id", "agent_id", "agent_name" }
+
+-- So many turns in a row may bring nothing but calls whose arguments do not parse.
+local MAX_BROKEN_TURNS = 3
 
 -- Options of the loop itself; the rest is the port's.
 local OWN = {
@@ -51,21 +53,6 @@ end
 -- Kinds of a raised error that are the caller's to mend.
 local OURS = { validation = true, not_found = true, unsupported = true, permission = true }
 
-local function check(opts)
-  if type(opts) ~= "table" then return "agent.run takes a table of options" end
-  for key in pairs(opts) do
-    if NOT_BUILT[key] then return "option '" .. key .. "' is not in this build yet" end
-  end
-  if type(opts.prompt) ~= "string" or opts.prompt == "" then return "prompt is required" end
-  if opts.history ~= nil and type(opts.history) ~= "table" then return "history must be a table (messages array)" end
-  local n = opts.max_iterations
-  if n ~= nil and n ~= false and (type(n) ~= "number" or n < 1 or n ~= math.floor(n)) then
-    return "max_iterations must be an integer of at least 1, or false"
-  end
-  local t = opts.max_tokens_budget
-  if t ~= nil and (type(t) ~= "number" or t < 1) then return "max_tokens_budget must be a positive number" end
-end
-
 local function port_conf(opts)
   local conf = { timeout = DEFAULT_TIMEOUT }
   for key, value in pairs(opts) do
@@ -87,11 +74,11 @@ local function caller(conf)
   for key, value in pairs(conf) do rest[key] = value end
   rest.tool_choice = nil
   local free = port:open(rest)
-  return function(request, ctx)
+  return trusted.add(function(request, ctx)
     local last = request.messages[#request.messages]
     local answered = type(last.content) == "table" and last.content[1] and last.content[1].type == "tool_result"
     return (answered and free or forced)(request, ctx)
-  end
+  end, { max_tokens = conf.max_tokens })
 end
 
 local function seed(session, opts)
@@ -115,7 +102,12 @@ local function seed(session, opts)
       if type(rest) == "string" or #rest > 0 then session:append({ kind = "msg_user", data = { content = rest } }) end
     end
   end
-  session:append({ kind = "msg_user", meta = { label = "prompt" }, data = { content = opts.prompt } })
+  local meta = { label = "prompt" }
+  for _, name in ipairs(CORRELATION) do
+    local value = std.env.get("ASHLAR_" .. name:upper())
+    if value and value ~= "" then meta[name] = value end
+  end
+  session:append({ kind = "msg_user", meta = meta, data = { content = opts.prompt } })
 end
 
 local function text_of(content)
@@ -132,6 +124,15 @@ local function calls_of(content)
     if block.type == "tool_use" then list[#list + 1] = { id = block.id, name = block.name, input = block.input } end
   end
   return list
+end
+
+-- broken reports whether a reply holds calls, and none of them could be read.
+local function broken(content, calls)
+  if calls == 0 then return false end
+  for _, block in ipairs(content) do
+    if block.type == "tool_use" and not block.input_error then return false end
+  end
+  return true
 end
 
 local function add(usage, turn)
@@ -170,6 +171,18 @@ local function verdict(opts, state, out)
     state.stopped_by = "tokens"
     return { kind = "limit", message = ("token budget exceeded (%d/%d)"):format(state.usage.total_tokens, budget) }
   end
+  if broken(out.content, #calls) then
+    state.broken = (state.broken or 0) + 1
+    if state.broken >= MAX_BROKEN_TURNS then
+      if out.stop_reason == "max_tokens" then
+        return { kind = "truncated", message = state.broken .. " replies in a row were cut inside a tool call" }
+      end
+      state.stopped_by = "repeated"
+      return { kind = "limit", message = state.broken .. " replies in a row called tools with arguments that are not valid JSON" }
+    end
+    return nil
+  end
+  state.broken = 0
   if #calls > 0 or out.stop_reason == "pause_turn" then return nil end
   if out.stop_reason == "max_tokens" then
     return { kind = "truncated", message = "the reply was cut at max_tokens and holds no tool call" }
@@ -209,6 +222,7 @@ local function loop(session, device, opts, state)
 end
 
 local function budget_of(opts, limit)
+  if limit and not opts.budget then return { amount = limit, tag = "beats", desc = "max_iterations" } end
   local budget = {}
   for tag, amount in pairs(opts.budget or {}) do budget[tag] = amount end
   if limit and budget.beats == nil then budget.beats = limit end

@@ -84,7 +84,7 @@ local function fold(native, session, device)
     state.from = event.seq + 1
   end)
   local request = default_fold.request(state.folder:messages(), device)
-  if #request.messages > #state.folder.list or #device.filters > 0 or device.cost or not trusted.is(device.llm) then
+  if #request.messages > #state.folder.list or #device.filters > 0 or device.cost or not trusted.of(device.llm) then
     -- What somebody else gets to see they may change: they get messages of their own.
     request.messages = copy(request.messages)
     return request
@@ -175,11 +175,26 @@ local function called(device, request, ctx)
   return got[2]
 end
 
+-- failed records that a call brought nothing that could be used.
+local function failed(native, session, beat, failure)
+  native.beat_end(session, { beat = beat, failed = failure, usage = failure.usage })
+  failure.usage = nil
+  return Outcome.err("call", failure)
+end
+
 local function respond(native, session, device, beat, result)
-  native.beat_end(session, {
+  local good, raised = pcall(native.beat_end, session, {
     beat = beat, content = result.content, usage = result.usage,
     stop_reason = result.stop_reason, finish_reason = result.finish_reason,
   })
+  if not good then
+    local e = native.error(raised)
+    if e.kind ~= "validation" then error(raised, 0) end
+    -- A reply that has no JSON: the request gets its end all the same.
+    return failed(native, session, beat, call_error({
+      kind = "server", retryable = false, message = "the reply cannot be recorded: " .. e.message,
+    }))
+  end
   if result.status == "refused" then return Outcome.refused(result.refusal.kind, result) end
   local list, failure = tools.run(native, session, device, beat, result)
   if not list then return failure end
@@ -195,11 +210,7 @@ local function finish(native, session, device, beat, request, state)
   local result, failure = called(device, request, {
     session = session, beat = beat, on_delta = device.on_delta, kept = state and state.wire,
   })
-  if failure then
-    native.beat_end(session, { beat = beat, failed = failure, usage = failure.usage })
-    failure.usage = nil
-    return Outcome.err("call", failure)
-  end
+  if failure then return failed(native, session, beat, failure) end
   return respond(native, session, device, beat, result)
 end
 
@@ -219,12 +230,13 @@ local function run(native, session, device)
   local beat = native.new_beat_id()
   local begun = native.beat_begin(session, {
     beat = beat, request = recorded(native, request, state), window = window, cost = cost,
+    max_tokens = (trusted.of(device.llm) or {}).max_tokens,
   })
   if not begun.granted then return Outcome.stopped("budget", begun.tag, begun.bound) end
   if begun.max_tokens then
     local capped = {}
     for key, value in pairs(request) do capped[key] = value end
-    capped.max_tokens = begun.max_tokens
+    capped.max_tokens, capped.capped = begun.max_tokens, true
     request = capped
   end
   local outcome = finish(native, session, device, beat, request, state)

@@ -26,11 +26,11 @@ local TOOL_FIELDS = {
   read_only = true, idempotent = true, timeout = true, capabilities = true,
 }
 
--- The key under which a device gives its options to this module, and to nobody else.
+-- The key under which a device gives its fields to this module, and to nobody else.
 local OPTIONS = {}
 local device = {}
 
-local function fail(message) error("knl.device: " .. message, 3) end
+local function fail(message) error("knl: device: validation: " .. message, 3) end
 
 local function callable(v)
   if type(v) == "function" then return true end
@@ -78,7 +78,22 @@ end
 
 local methods = {}
 
--- new makes the frozen proxy: reading goes to the resolved fields, writing raises.
+-- copy goes as deep as what the device itself made: two levels of tables.
+local function copy(fields)
+  local out = {}
+  for key, value in pairs(fields) do
+    if type(value) == "table" and getmetatable(value) == nil then
+      local inner = {}
+      for k, v in pairs(value) do inner[k] = v end
+      value = inner
+    end
+    out[key] = value
+  end
+  return out
+end
+
+-- new makes the frozen proxy: reading goes to the resolved fields, tables among them
+-- are copies, writing raises.
 function device.new(opts)
   if type(opts) ~= "table" then fail("takes a table of fields") end
   check(opts)
@@ -90,13 +105,14 @@ function device.new(opts)
   for i, filter in ipairs(opts.filters or {}) do fields.filters[i] = filter end
   return setmetatable({}, {
     __index = function(_, key)
-      if key == OPTIONS then return opts end
+      if key == OPTIONS then return fields end
       local value = fields[key]
       if value == nil then return methods[key] end
+      if key == "tools" or key == "filters" then return copy(value) end
       return value
     end,
     __newindex = function(_, key)
-      error("knl.device: a device is frozen: '" .. tostring(key) .. "' cannot be set; derive one with device:with{…}", 2)
+      error("knl: device: validation: a device is frozen: '" .. tostring(key) .. "' cannot be set; derive one with device:with{…}", 2)
     end,
     __metatable = "knl.device",
   })

@@ -104,11 +104,11 @@ end
 function fold.new() return setmetatable({ list = {} }, Folder) end
 
 function fold.tools(device)
-  local names, list = {}, array()
-  for name in pairs(device.tools or {}) do names[#names + 1] = name end
+  local names, list, offered = {}, array(), device.tools or {}
+  for name in pairs(offered) do names[#names + 1] = name end
   table.sort(names)
   for i, name in ipairs(names) do
-    local tool = device.tools[name]
+    local tool = offered[name]
     list[i] = { name = name, description = tool.description, input_schema = tool.input_schema }
   end
   return list

@@ -46,8 +46,8 @@ function M.beat(session, dev) return beats.beat(native, session, dev) end
 
 -- session is the bracket: the body's error outlives a failing close, which is logged.
 function M.session(opts, fn)
-  if type(opts) ~= "table" then error("knl.session: opts must be a table", 2) end
-  if type(fn) ~= "function" then error("knl.session: fn must be a function", 2) end
+  if type(opts) ~= "table" then error("knl: session: validation: opts must be a table", 2) end
+  if type(fn) ~= "function" then error("knl: session: validation: fn must be a function", 2) end
   local s = opts.session and native.resume(opts) or native.open(opts)
   local got = table.pack(pcall(fn, s))
   beats.forget(s:id())
@@ -65,12 +65,12 @@ end
 function M.export(session, opts)
   opts = opts or {}
   for key in pairs(opts) do
-    if key ~= "as" and key ~= "sessions" then error("knl.export: unknown option '" .. tostring(key) .. "'", 2) end
+    if key ~= "as" and key ~= "sessions" then error("knl: export: validation: unknown option '" .. tostring(key) .. "'", 2) end
   end
   local as = opts.as or "events"
-  if as ~= "events" and as ~= "messages" then error("knl.export: as is \"events\" or \"messages\"", 2) end
+  if as ~= "events" and as ~= "messages" then error("knl: export: validation: as is \"events\" or \"messages\"", 2) end
   for _, id in ipairs(opts.sessions or {}) do
-    if id ~= session:id() then error("knl.export: sessions may name only the session itself", 2) end
+    if id ~= session:id() then error("knl: export: validation: sessions may name only the session itself", 2) end
   end
   return native.export(session, as)
 end

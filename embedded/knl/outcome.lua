@@ -29,12 +29,12 @@ Outcome.is_stopped = is("stopped")
 
 function Outcome.match(o, arms)
   if type(o) ~= "table" or not ARMS[o.status] then
-    error("knl.Outcome.match: not an outcome: " .. tostring(type(o) == "table" and o.status or o), 2)
+    error("knl: match: validation: not an outcome: " .. tostring(type(o) == "table" and o.status or o), 2)
   end
-  if type(arms) ~= "table" then error("knl.Outcome.match: arms must be a table", 2) end
+  if type(arms) ~= "table" then error("knl: match: validation: arms must be a table", 2) end
   for _, arm in pairs(ARMS) do
     if type(arms[arm]) ~= "function" then
-      error("knl.Outcome.match: arm '" .. arm .. "' is missing", 2)
+      error("knl: match: validation: arm '" .. arm .. "' is missing", 2)
     end
   end
   if o.status == "ok" then return arms.ok(o.out) end

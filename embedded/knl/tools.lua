@@ -26,23 +26,27 @@ local function decide(device, block, out)
 end
 
 local function plan(device, out)
-  local calls = {}
+  local calls, offered = {}, device.tools
   for _, block in ipairs(out.content) do
     if type(block) == "table" and block.type == "tool_use" then
       local decision, reason = decide(device, block, out)
       if not decision then return nil, Outcome.err("conf", reason) end
-      calls[#calls + 1] = { block = block, decision = decision, reason = reason, tool = device.tools[block.name] }
+      calls[#calls + 1] = { block = block, decision = decision, reason = reason, tool = offered[block.name] }
     end
   end
   return calls
 end
 
-local function refusal(call)
+local function refusal(call, out)
   local name = call.block.name
   if call.decision == "deny" then
     local text = "tool '" .. name .. "' denied by policy"
     if call.reason ~= nil then text = text .. ": " .. tostring(call.reason) end
     return text
+  end
+  if call.block.input_error and out.stop_reason == "max_tokens" then
+    return "the reply was cut at its token limit inside the arguments of '" .. name
+      .. "'; nothing was run. Write less in one reply, or do it in several smaller calls"
   end
   if call.block.input_error then
     return "the arguments of '" .. name .. "' are not valid JSON: " .. tostring(call.block.input_error)
@@ -51,9 +55,9 @@ local function refusal(call)
   if not call.tool then return "tool '" .. name .. "' not found" end
 end
 
-local function dispatch(native, session, beat, call)
+local function dispatch(native, session, beat, call, out, turn)
   local block, tool = call.block, call.tool
-  local spec = { beat = beat, call_id = block.id, name = block.name, args = block.input, refusal = refusal(call) }
+  local spec = { beat = beat, call_id = block.id, name = block.name, args = block.input, refusal = refusal(call, out), turn = turn }
   if tool and not spec.refusal then
     local handler = tool.handler
     spec.handler = function(input) return handler(input) end
@@ -83,11 +87,11 @@ function tools.run(native, session, device, beat, out)
   if all_read_only(calls) then
     local started = {}
     for i, call in ipairs(calls) do
-      started[i] = std.task.spawn(function() return dispatch(native, session, beat, call) end, { name = call.block.name })
+      started[i] = std.task.spawn(function() return dispatch(native, session, beat, call, out, i) end, { name = call.block.name })
     end
     for i, task in ipairs(started) do note(i, task:join()) end
   else
-    for i, call in ipairs(calls) do note(i, dispatch(native, session, beat, call)) end
+    for i, call in ipairs(calls) do note(i, dispatch(native, session, beat, call, out)) end
   end
   return list
 end

@@ -1,17 +1,29 @@
 -- knl.trusted: the functions of this binary that a device may hold and that promise
 -- not to change the request that they are called with.
 --
---   trusted.add(fn) -> fn
---   trusted.is(fn)
+--   trusted.add(fn, {max_tokens?}) -> fn     max_tokens: what it asks for where a request
+--                                            names none
+--   trusted.of(fn) -> {max_tokens?} | nil
 --
--- A beat hands its kept messages to such a function, and a copy to any other.
+-- A beat hands its kept messages to such a function, and a copy to any other. One that
+-- was not asked for while many others were added is forgotten, which costs time and
+-- nothing else.
 
-local set = {}
+local MAX = 512
 
-return {
-  add = function(fn)
-    set[fn] = true
-    return fn
-  end,
-  is = function(fn) return set[fn] == true end,
-}
+local young, old, n = {}, {}, 0
+
+local function add(fn, facts)
+  if n == MAX then young, old, n = {}, young, 0 end
+  young[fn], n = facts or {}, n + 1
+  return fn
+end
+
+local function of(fn)
+  if fn == nil then return nil end
+  if young[fn] then return young[fn] end
+  if old[fn] then add(fn, old[fn]) end
+  return young[fn]
+end
+
+return { add = add, of = of }

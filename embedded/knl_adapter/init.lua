@@ -24,7 +24,7 @@ Port.__index = Port
 function M.LLMPort.new(spec)
   for _, name in ipairs({ "build", "parse", "classify" }) do
     if type(spec) ~= "table" or type(spec[name]) ~= "function" then
-      error("knl_adapter.LLMPort.new: " .. name .. " is required", 2)
+      error("knl_adapter: new: validation: " .. name .. " is required", 2)
     end
   end
   local port = {}
@@ -61,7 +61,7 @@ function Port:open(conf)
       status = verdict.status, content = result.content, usage = result.usage, model = result.model,
       stop_reason = result.stop_reason, finish_reason = result.finish_reason, refusal = verdict.refusal,
     }
-  end)
+  end, { max_tokens = conf.max_tokens })
 end
 
 -- A port of somebody else's may change the request that it is given.
@@ -84,7 +84,7 @@ function M.port(conf)
   local kind = proto.target(conf).kind
   local port = M[kind]
   if kind ~= "openai" or not port then
-    error("knl_adapter.port: unsupported: no port for providers of kind '" .. tostring(kind) .. "' in this build", 2)
+    error("knl_adapter: port: unsupported: no port for providers of kind '" .. tostring(kind) .. "' in this build", 2)
   end
   return port
 end
@@ -95,15 +95,15 @@ ToolPort.__index = ToolPort
 function M.ToolPort.new(spec)
   for _, name in ipairs({ "declare", "invoke" }) do
     if type(spec) ~= "table" or type(spec[name]) ~= "function" then
-      error("knl_adapter.ToolPort.new: " .. name .. " is required", 2)
+      error("knl_adapter: new: validation: " .. name .. " is required", 2)
     end
   end
   return setmetatable({ declare = spec.declare, invoke = spec.invoke }, ToolPort)
 end
 
 function M.ToolPort.lua(spec)
-  if type(spec) ~= "table" then error("knl_adapter.ToolPort.lua: takes a table", 2) end
-  if spec.schema ~= nil then error("knl_adapter.ToolPort.lua: the field is input_schema, not schema", 2) end
+  if type(spec) ~= "table" then error("knl_adapter: lua: validation: takes a table", 2) end
+  if spec.schema ~= nil then error("knl_adapter: lua: validation: the field is input_schema, not schema", 2) end
   return M.ToolPort.new({ declare = function() return spec end, invoke = function(_, input) return spec.handler(input) end })
 end
 
@@ -128,8 +128,8 @@ function M.tools(list)
         if key ~= "name" then tool[key] = value end
       end
     end
-    if type(name) ~= "string" then error("knl_adapter.tools: entry " .. i .. " has no name", 2) end
-    if map[name] then error("duplicate tool name '" .. name .. "'", 2) end
+    if type(name) ~= "string" then error("knl_adapter: tools: validation: entry " .. i .. " has no name", 2) end
+    if map[name] then error("knl_adapter: tools: validation: duplicate tool name '" .. name .. "'", 2) end
     map[name] = tool
   end
   return map

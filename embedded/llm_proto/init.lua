@@ -21,7 +21,7 @@ local adapters = { openai = function() return require("llm_proto.openai") end }
 function M.adapter(kind)
   local load = adapters[kind]
   if not load then
-    error("llm_proto.adapter: unsupported: no wire '" .. tostring(kind) .. "' in this build; there is: openai", 2)
+    error("llm_proto: adapter: unsupported: no wire '" .. tostring(kind) .. "' in this build; there is: openai", 2)
   end
   return load()
 end

@@ -72,6 +72,8 @@ end
 
 local function set_limits(body, request, conf, model, dialect)
   local max_tokens = pick(request, conf, "max_tokens")
+  -- A budget's remainder is a limit, no wish: it never asks for more than conf does.
+  if request.capped and conf.max_tokens then max_tokens = math.min(request.max_tokens, conf.max_tokens) end
   if max_tokens then
     body[dialect == "openai" and reasoning(model) and "max_completion_tokens" or "max_tokens"] = max_tokens
   end
@@ -110,7 +112,7 @@ function M.build(request, conf, target, kept)
   set_tools(body, request, conf, dialect)
   if body.parallel_tool_calls ~= nil and not body.tools then body.parallel_tool_calls = nil end
   for _, key in ipairs({ "cache_control", "context_management", "context_management_config" }) do
-    if request[key] then log.warn("llm_proto: provider openai takes no " .. key .. ": left out") end
+    if pick(request, conf, key) then log.warn("llm_proto: provider openai takes no " .. key .. ": left out") end
   end
   local alternate = pick(request, conf, "strict_alternation")
   if alternate == nil then alternate = model:lower():find("gemma", 1, true) ~= nil end

@@ -90,15 +90,19 @@ local function text_parts(content)
   return table.concat(parts, "")
 end
 
-local function content_of(message)
+-- content_of gives a reply's blocks. A last call without arguments in a reply that
+-- was cut has lost them.
+local function content_of(message, cut)
   local content = std.json.array()
   local thought = message.reasoning_content or message.reasoning
   local inline, text = split_think(text_parts(message.content))
   if type(thought) ~= "string" or thought == "" then thought = inline end
   if thought and thought ~= "" then content[1] = { type = "thinking", thinking = thought } end
   if text ~= "" then content[#content + 1] = { type = "text", text = text } end
-  for i, call in ipairs(type(message.tool_calls) == "table" and message.tool_calls or {}) do
+  local calls = type(message.tool_calls) == "table" and message.tool_calls or {}
+  for i, call in ipairs(calls) do
     local input, problem, raw = input_of(call)
+    if cut and i == #calls and not problem and next(input) == nil then problem = "they were cut" end
     content[#content + 1] = {
       type = "tool_use", id = call.id or ("tc%07d"):format(i), name = (call["function"] or {}).name,
       input = input, input_error = problem, input_raw = raw,
@@ -151,8 +155,8 @@ function M.parse(raw, wire)
   if type(choice) ~= "table" or type(choice.message) ~= "table" then
     return nil, { kind = "server", retryable = false, status = raw.status, message = "the reply holds no choice" }
   end
-  local content = content_of(choice.message)
   local finish = choice.finish_reason
+  local content = content_of(choice.message, finish == "length")
   local refusal = choice.message.refusal
   local result = {
     content = content, usage = usage_of(body, raw, wire, content), status = raw.status,

@@ -2,6 +2,7 @@ package logjson
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -19,7 +20,25 @@ type Raw []byte
 
 // Marshal gives the log JSON of v. The error is of kind validation and names
 // the path of the value that has no log JSON.
-func Marshal(v any) ([]byte, error) { return Append(nil, v) }
+func Marshal(v any) ([]byte, error) {
+	scratch := scratches.Get().(*[]byte)
+	b, err := Append((*scratch)[:0], v)
+	var out []byte
+	if err == nil {
+		out = append(make([]byte, 0, len(b)), b...)
+	}
+	if cap(b) <= maxScratch {
+		*scratch = b
+		scratches.Put(scratch)
+	}
+	return out, err
+}
+
+// scratches are what Marshal encodes into, so that its result is as large as it
+// is long and growing costs nothing; larger ones than maxScratch are not kept.
+var scratches = sync.Pool{New: func() any { return new([]byte) }}
+
+const maxScratch = 2 << 20
 
 // Append appends the log JSON of v to dst. On an error dst is returned at its
 // old length.
@@ -68,8 +87,14 @@ func (e *encoder) value(v any, depth int) *fault {
 		return e.number(v)
 	case Raw:
 		e.buf = append(e.buf, v...)
+	case *Packed:
+		e.buf = append(e.buf, v.JSON...)
 	default:
-		return faultf("a %T is no value of the log", v)
+		name := fmt.Sprintf("%T", v)
+		if n, ok := v.(interface{ TypeName() string }); ok {
+			name = n.TypeName()
+		}
+		return faultf("a %s is no value of the log", name)
 	}
 	return nil
 }

@@ -30,11 +30,25 @@ type Handle struct {
 
 	mu    sync.Mutex
 	bound string
+	ended Ended
+}
+
+// Ended is what a settled run consists of: what a cut tail would have to forge.
+type Ended struct {
+	Sessions []string
+	Heads    []event.Head // of the run's own stream and of those sessions that share its store
+}
+
+// Ended gives what Settle wrote; nothing before it.
+func (h *Handle) Ended() Ended {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.ended
 }
 
 func (l *Ledger) handle(r Row) *Handle {
 	h := &Handle{ledger: l, id: r.ID, attempt: r.Attempt, bounds: r.Bounds}
-	h.journal = journal{store: l.store, stream: h.Stream()}
+	h.journal.store, h.journal.stream = l.store, h.Stream()
 	return h
 }
 
@@ -153,6 +167,22 @@ func (h *Handle) Settle(ctx context.Context, o Outcome) error {
 		if err != nil {
 			return err
 		}
-		return h.ledger.settle(op, tx, row, settle, o)
+		if err := h.ledger.settle(op, tx, row, settle, o); err != nil {
+			return err
+		}
+		ended := Ended{Sessions: row.Sessions}
+		for _, stream := range append([]string{h.Stream()}, row.Sessions...) {
+			head, err := tx.Head(stream)
+			if err != nil {
+				return err
+			}
+			if head.Seq > 0 {
+				ended.Heads = append(ended.Heads, head)
+			}
+		}
+		h.mu.Lock()
+		h.ended = ended
+		h.mu.Unlock()
+		return nil
 	})
 }

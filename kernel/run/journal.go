@@ -1,7 +1,9 @@
 package run
 
 import (
+	"context"
 	"sync"
+	"sync/atomic"
 
 	"ashlar/kernel/event"
 	"ashlar/kernel/store"
@@ -11,6 +13,11 @@ import (
 // MaxJournalBytes is the largest syscall that the journal keeps; of a larger one
 // there is only the hash, and the run cannot be replayed exactly.
 const MaxJournalBytes = 8 << 20
+
+// maxPending is how many syscalls may wait for a commit. A script that makes them
+// faster than they can be written waits for the disk here: otherwise what piles up
+// takes memory, and time at the run's end, where none is left.
+const maxPending = 4 * store.LaterLimit
 
 // maxBatch is how many hand-overs one event holds.
 const maxBatch = 4096
@@ -28,11 +35,12 @@ type Syscall struct {
 	Mark     bool // neither arguments nor result are kept
 }
 
-// journal is the writing half. It never waits: what it has rides with the next
-// commit.
+// journal is the writing half. It does not wait before maxPending: what it has rides
+// with the next commit.
 type journal struct {
-	store  store.Store
-	stream string
+	store   store.Store
+	stream  string
+	pending atomic.Int64 // syscalls that are not committed
 
 	mu    sync.Mutex
 	batch *handovers // not full, and not yet committed
@@ -56,7 +64,16 @@ func (h *Handle) Record(c Syscall) {
 		}
 		d = event.Draft{Kind: event.Syscall, Data: c.data()}
 	}
-	j.store.Later(func(tx store.Tx) error { _, err := tx.Append(j.stream, d); return err })
+	full := j.pending.Add(1) >= maxPending
+	j.store.Later(func(tx store.Tx) error {
+		j.pending.Add(-1)
+		_, err := tx.Append(j.stream, d)
+		return err
+	})
+	if full {
+		// Behind everything that is queued. A failure is that of the next write.
+		_ = j.store.Write(context.Background(), func(store.Tx) error { return nil })
+	}
 }
 
 func (c Syscall) data() map[string]any {

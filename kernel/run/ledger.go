@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"time"
 
 	"ashlar/kernel"
 	"ashlar/kernel/event"
@@ -25,13 +26,28 @@ func New(s store.Store, ids *ident.Source, pid int) *Ledger {
 }
 
 // Start says what is to be run. Bounds are the run's pool: tags with amounts,
-// cost in micro-USD, the deadline as seconds.
+// cost in micro-USD.
 type Start struct {
 	Block   string
 	Digest  string
 	Project string
 	Labels  map[string]any
 	Bounds  budget.Amounts
+	// Deadline is the bound on wall time, which its owner keeps; 0 is none. It is
+	// recorded beside the others and is no part of the pool.
+	Deadline time.Duration
+}
+
+// deadlineKey is the deadline's place among the recorded bounds, in milliseconds.
+const deadlineKey = "deadline_ms"
+
+// bounds are all bounds as the record has them.
+func (s Start) bounds() map[string]any {
+	m := amounts(s.Bounds)
+	if s.Deadline > 0 {
+		m[deadlineKey] = s.Deadline.Milliseconds()
+	}
+	return m
 }
 
 // Begin queues a run and owns it, in one transaction: an attached run.
@@ -56,7 +72,7 @@ func (l *Ledger) queue(ctx context.Context, s Start, attached bool) (row Row, er
 		return row, kernel.Errorf(op, kernel.Storage, "no id: %w", err)
 	}
 	data := map[string]any{"block": s.Block, "digest": s.Digest, "project": s.Project,
-		"labels": s.Labels, "bounds": amounts(s.Bounds)}
+		"labels": s.Labels, "bounds": s.bounds()}
 	err = l.store.Write(ctx, func(tx store.Tx) error {
 		e, err := tx.Append(StreamOf(id), event.Draft{Kind: event.RunQueued, Data: data})
 		if err != nil {

@@ -75,6 +75,9 @@ func decode(b []byte) (Row, error) {
 	r.Error, _ = m["error"].(map[string]any)
 	bounds, _ := m["bounds"].(map[string]any)
 	for tag, v := range bounds {
+		if tag == deadlineKey {
+			continue // its owner keeps it; it is no part of the pool
+		}
 		r.Bounds[tag], _ = v.(int64)
 	}
 	sessions, _ := m["sessions"].([]any)

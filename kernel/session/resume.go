@@ -165,6 +165,7 @@ func (b *Book) openCalls(ctx context.Context, id string, keep func(string) bool)
 			switch c := (call{id: str(data, "call_id"), beat: meta["beat"], effect: EffectUnknown}); e.Kind {
 			case event.LLMResponse:
 				asked = asks(data, meta["beat"])
+				clear(answered) // a server may give the same ids at every beat
 			case event.ToolCall:
 				delete(answered, c.id)
 				begun = append(begun, c)

@@ -41,6 +41,9 @@ func Node(prev, message event.Hash) event.Hash {
 	return sha256.Sum256(both[:])
 }
 
+// node is Node over plain arrays.
+func node(prev, message [32]byte) [32]byte { return Node(prev, message) }
+
 // Assemble gives the whole log JSON back.
 func Assemble(envelope, frame []byte, messages [][]byte) ([]byte, error) {
 	atRequest := bytes.IndexByte(envelope, RequestHere)
@@ -83,12 +86,16 @@ func request(data map[string]any, messages []any, redact Redactor) (*Request, Bo
 	parts := make([][]byte, len(messages))
 	var prev event.Hash
 	for i, m := range messages {
-		b, err := piece(m, redact)
+		body, err := message(m, redact)
 		if err != nil {
 			return nil, Body{}, kernel.Errorf("event", kernel.Validation, "request.messages[%d]: %s", i, kernel.Message(err))
 		}
-		parts[i], r.Messages[i] = b, Of(b)
-		prev = Node(prev, r.Messages[i].Hash)
+		parts[i], r.Messages[i] = body.Bytes, body
+		if p, ok := m.(*logjson.Packed); ok && body.Hash == p.Hash {
+			prev = p.Link(prev, node)
+		} else {
+			prev = Node(prev, body.Hash)
+		}
 		r.Nodes[i] = prev
 	}
 	frame, err := framed(data["request"].(map[string]any), "messages", MessagesHere, redact)
@@ -102,6 +109,19 @@ func request(data map[string]any, messages []any, redact Redactor) (*Request, Bo
 	r.Frame, r.Envelope = Of(frame), Of(envelope)
 	whole, err := Assemble(envelope, frame, parts)
 	return r, Of(whole), err
+}
+
+// message encodes one message; a packed one is hashed already.
+func message(m any, redact Redactor) (Body, error) {
+	if p, ok := m.(*logjson.Packed); ok {
+		b, changed, err := clean(p.JSON, redact)
+		if err == nil && !changed {
+			return Body{Bytes: p.JSON, Hash: p.Hash}, nil
+		}
+		return Of(b), err
+	}
+	b, err := piece(m, redact)
+	return Of(b), err
 }
 
 // framed encodes m with one member replaced by a place holder. The redactor sees

@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"time"
 
-	_ "modernc.org/sqlite" // registers itself with database/sql
+	driver "modernc.org/sqlite" // registers itself with database/sql
 
 	"ashlar/kernel"
 	"ashlar/kernel/event"
@@ -155,6 +155,15 @@ func (s *Store) prepareWriter(ctx context.Context) (err error) {
 			if _, err := s.conn.ExecContext(ctx, p); err != nil {
 				return classify(op, s.path, err)
 			}
+		}
+		// The write-ahead log stays, empty, when the last process closes: removing it
+		// and making it again is two writes of the folder for every short run.
+		err := s.conn.Raw(func(c any) error {
+			_, err := c.(driver.FileControl).FileControlPersistWAL("main", 1)
+			return err
+		})
+		if err != nil {
+			return classify(op, s.path, err)
 		}
 	}
 	return migrate(ctx, s.conn, s.path)

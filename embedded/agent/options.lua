@@ -1,0 +1,62 @@
+-- agent.options: what is wrong with the options of a run, before anything is opened.
+--
+--   check(opts) -> message | nil
+
+-- What later parts of this runtime bring; until then an option is refused by name.
+local NOT_BUILT = {
+  "compact", "enable_prompts", "enable_resources", "log_to_stderr", "mcp_servers", "on_log", "on_progress",
+  "progress_to_log", "sampling",
+}
+
+local TYPES = {
+  system = "string", on_turn = "function", on_delta = "function", extra_tools = "table", tool_groups = "table",
+  budget = "table", provider = "string", model = "string", base_url = "string", api_key = "string",
+  api_key_env = "string", headers = "table", extra_body = "table",
+}
+
+local ROLES = { user = true, assistant = true }
+
+local function callable(v)
+  local mt = getmetatable(v)
+  return type(v) == "function" or type(mt) == "table" and type(mt.__call) == "function"
+end
+
+local function positive(v) return type(v) == "number" and v > 0 and v < math.huge end
+
+local function whole(v) return positive(v) and v == math.floor(v) end
+
+local function history(list)
+  for i, message in ipairs(list) do
+    local at = "history[" .. i .. "]"
+    if type(message) ~= "table" then return at .. " is a " .. type(message) .. ", not a message" end
+    if not ROLES[message.role] then return at .. ": role is " .. tostring(message.role) .. ", not user or assistant" end
+    if type(message.content) ~= "string" and type(message.content) ~= "table" then
+      return at .. ": content is a " .. type(message.content) .. ", not text or a list of blocks"
+    end
+  end
+end
+
+return function(opts)
+  if type(opts) ~= "table" then return "agent.run takes a table of options" end
+  for _, key in ipairs(NOT_BUILT) do
+    if opts[key] ~= nil then return "option '" .. key .. "' is not in this build yet" end
+  end
+  if type(opts.prompt) ~= "string" or opts.prompt == "" then return "prompt is required" end
+  if opts.history ~= nil then
+    if type(opts.history) ~= "table" then return "history must be a table (messages array)" end
+    local problem = history(opts.history)
+    if problem then return problem end
+  end
+  for key, want in pairs(TYPES) do
+    local v = opts[key]
+    local good = v == nil or type(v) == want or want == "function" and callable(v)
+    if not good then return key .. " must be a " .. want .. ", got a " .. type(v) end
+  end
+  if opts.max_iterations ~= nil and opts.max_iterations ~= false and not whole(opts.max_iterations) then
+    return "max_iterations must be an integer of at least 1, or false"
+  end
+  if opts.max_tokens ~= nil and not whole(opts.max_tokens) then return "max_tokens must be an integer of at least 1" end
+  for _, key in ipairs({ "max_tokens_budget", "timeout", "progress_timeout" }) do
+    if opts[key] ~= nil and not positive(opts[key]) then return key .. " must be a positive number" end
+  end
+end
