@@ -241,7 +241,7 @@ return { turns = turns, text = text, thought = thought, messages = r.messages }`
 	if str(m, "text") != "I callthe end of it" || str(m, "thought") != "think first" {
 		t.Errorf("%q %q", m["text"], m["thought"])
 	}
-	if len(r.events(fmt.Sprint("nothing"))) != 0 {
+	if len(r.events("nothing")) != 0 {
 		t.Error("the session is in the run's own store")
 	}
 }

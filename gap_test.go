@@ -63,14 +63,28 @@ local r = agent.run({ prompt = "go", max_iterations = false, extra_tools = {
 assert(r.ok, r.error)
 return r.num_turns`
 
-// gaps runs the agent for so many tool beats.
-func gaps(t testing.TB, change ...func(*ashlar.Task)) []time.Duration {
+// wrappedScript is the same with a model call that somebody wrapped, as policies do.
+const wrappedScript = `
+local page, port = ("0123456789abcdef"):rep(128), llm_of()
+local s = knl.open()
+s:append({ kind = "msg_user", data = { content = "go" } })
+local d = knl.device({ llm = function(request, ctx) return port(request, ctx) end, tools = { peek = { description = "looks", handler = function(input) return input.n .. page end } } })
+local n, o = 0, nil
+repeat
+  o = knl.beat(s, d)
+  n = n + 1
+until o.status ~= "ok" or #o.out.tools == 0
+assert(o.status == "ok")
+return n`
+
+// gaps runs a script for so many tool beats.
+func gaps(t testing.TB, script string, change ...func(*ashlar.Task)) []time.Duration {
 	t.Helper()
 	m := &instant{beats: beatsOfGap}
 	srv := httptest.NewServer(m)
 	defer srv.Close()
 	r := newRig(t)
-	res := r.ok(agentScript, append(change, func(task *ashlar.Task) { task.BaseURL = srv.URL })...)
+	res := r.ok(script, append(change, func(task *ashlar.Task) { task.BaseURL = srv.URL })...)
 	if res.Value != int64(beatsOfGap+1) {
 		t.Fatalf("turns: %v", res.Value)
 	}
@@ -88,16 +102,18 @@ func median(d []time.Duration) time.Duration {
 func BenchmarkBeatGap(b *testing.B) {
 	for _, c := range []struct {
 		name   string
+		script string
 		change []func(*ashlar.Task)
 	}{
-		{"plain", nil},
-		{"pool", []func(*ashlar.Task){bounds(ashlar.Bounds{Beats: 1000, Tokens: 100_000_000, ToolCalls: 1000})}},
-		{"nojournal", []func(*ashlar.Task){func(t *ashlar.Task) { t.NoJournal = true }}},
+		{"plain", agentScript, nil},
+		{"wrapped", wrappedScript, nil},
+		{"pool", agentScript, []func(*ashlar.Task){bounds(ashlar.Bounds{Beats: 1000, Tokens: 100_000_000, ToolCalls: 1000})}},
+		{"nojournal", agentScript, []func(*ashlar.Task){func(t *ashlar.Task) { t.NoJournal = true }}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			var all, first, last []time.Duration
 			for b.Loop() {
-				g := gaps(b, c.change...)
+				g := gaps(b, c.script, c.change...)
 				all = append(all, g...)
 				first = append(first, g[:len(g)/4]...)
 				last = append(last, g[len(g)-len(g)/4:]...)

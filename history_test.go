@@ -30,10 +30,8 @@ local asked = replies({ call({ "1", "slow" }, { "2", "mid" }, { "3", "fast" }), 
   return say("done")
 end })
 local d = knl.device({ llm = asked, tools = tools })
-local t0 = std.time.now()
 local o = knl.beat(s, d)
 eq(o.status, "ok") eq(most, 3)
-assert(std.time.now() - t0 < 0.29, "they ran one after the other")
 eq(table.concat(order, " "), "0.01 0.1 0.2")
 eq(o.out.tools[1].call_id .. o.out.tools[2].call_id .. o.out.tools[3].call_id, "123")
 most = 0

@@ -42,7 +42,7 @@ func plain(v vm.Value) any {
 		return map[string]any{"$function": x.Name}
 	case *vm.Object:
 		if p, ok := x.Data.(*logjson.Packed); ok {
-			return map[string]any{"$packed": hex.EncodeToString(p.Hash[:])}
+			return "$packed " + hex.EncodeToString(p.Hash[:])
 		}
 		return map[string]any{"$handle": x.Class.Name}
 	case *vm.Ref:

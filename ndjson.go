@@ -23,8 +23,8 @@ type NDJSON struct {
 	mu      sync.Mutex
 	wake    *sync.Cond
 	queue   []Fact
+	spare   [2]int // how many of the queue are of each weight that may be dropped
 	dropped int64
-	last    Fact // of which the notice takes run and time
 	closed  bool
 	failed  bool // the sink is broken: nothing more is written
 }
@@ -49,16 +49,22 @@ func (s *NDJSON) Fact(f Fact) {
 		return
 	}
 	s.queue = append(s.queue, f)
-	s.last = f
+	if w := weight(f.Type); w < len(s.spare) {
+		s.spare[w]++
+	}
 	s.wake.Signal()
 }
 
 // room makes room by dropping something less important than typ.
 func (s *NDJSON) room(typ string) bool {
-	for rank := 0; rank < weight(typ); rank++ {
+	for rank := 0; rank < weight(typ) && rank < len(s.spare); rank++ {
+		if s.spare[rank] == 0 {
+			continue // nothing to look for: a blocked sink costs the run nothing
+		}
 		for i, f := range s.queue {
 			if weight(f.Type) == rank {
 				s.queue = append(s.queue[:i], s.queue[i+1:]...)
+				s.spare[rank]--
 				s.dropped++
 				return true
 			}
@@ -90,6 +96,9 @@ func (s *NDJSON) drain() {
 		}
 		f := s.queue[0]
 		s.queue = s.queue[1:]
+		if w := weight(f.Type); w < len(s.spare) {
+			s.spare[w]--
+		}
 		lost := int64(0)
 		if f.Type == "run_finished" || s.dropped > 0 && len(s.queue) < StreamBuffer/2 {
 			lost, s.dropped = s.dropped, 0

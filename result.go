@@ -1,6 +1,7 @@
 package ashlar
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -108,7 +109,7 @@ func errorObject(err error) map[string]any {
 		}
 		return m
 	}
-	return map[string]any{"kind": string(kernel.KindOf(err)), "message": err.Error()}
+	return map[string]any{"kind": kindName(err), "message": err.Error()}
 }
 
 // Explain gives an error as a person reads it: a script's error with its position
@@ -120,4 +121,25 @@ func Explain(err error) string {
 		text += "\n" + e.Traceback
 	}
 	return text
+}
+
+// kindName is the kind of an ending's error: a cut is named by what cut it.
+func kindName(err error) string {
+	var (
+		deadline *deadlineError
+		heap     *vm.HeapError
+		sig      *Signal
+		exit     *vm.Exit
+	)
+	switch {
+	case errors.As(err, &deadline):
+		return string(kernel.Timeout)
+	case errors.As(err, &heap):
+		return string(kernel.Limit)
+	case errors.As(err, &sig), errors.Is(err, context.Canceled):
+		return string(kernel.Cancelled)
+	case errors.As(err, &exit):
+		return "exit"
+	}
+	return string(kernel.KindOf(err))
 }

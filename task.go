@@ -93,7 +93,7 @@ func (w *Workspace) Prepare(t Task) (*Run, error) {
 	var tiers []resolve.Tier
 	if t.Agent {
 		src, _ := embedded.Module("agent.block")
-		r.block, r.chunk = "agent", vm.Chunk{Name: "embedded.agent.block", Source: src}
+		r.block, r.chunk = "agent", vm.Chunk{Name: "embedded.agent.block", Source: src, Compiled: embedded.Compiled("agent.block")}
 	} else {
 		src, path, err := readScript(t.Script)
 		if err != nil {
@@ -122,6 +122,7 @@ func (w *Workspace) modules(tiers []resolve.Tier) *resolve.Modules {
 			resolve.Tier{Name: "project", Dir: filepath.Join(w.project, "lib")},
 			resolve.Tier{Name: "user", Dir: filepath.Join(w.home, "lib")}),
 		Embedded: embedded.Module,
+		Compiled: embedded.Compiled,
 		Sealed:   embedded.Sealed,
 	}
 }

@@ -162,11 +162,32 @@ func finish(t testing.TB, cmd *exec.Cmd) ended {
 		t.Fatal(err)
 	}
 	stop := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+	peak, over := make(chan int64, 1), make(chan struct{})
+	go func() { peak <- peakOf(cmd.Process.Pid, over) }()
 	err := cmd.Wait()
 	stop.Stop()
-	e := ended{took: time.Since(began), stdout: stdout.String(), stderr: stderr.String()}
+	close(over)
+	e := ended{took: time.Since(began), stdout: stdout.String(), stderr: stderr.String(), maxRSS: <-peak}
 	e.read(err, cmd.ProcessState)
 	return e
+}
+
+// peakOf gives the largest resident memory of a process, which the system counts;
+// what wait4 gives of a child begins with what its parent has.
+func peakOf(pid int, over <-chan struct{}) (peak int64) {
+	for {
+		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		if _, rest, ok := bytes.Cut(b, []byte("VmHWM:")); ok {
+			line, _, _ := bytes.Cut(rest, []byte("kB"))
+			n, _ := strconv.ParseInt(string(bytes.TrimSpace(line)), 10, 64)
+			peak = max(peak, n<<10)
+		}
+		select {
+		case <-over:
+			return peak
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
 }
 
 func (e *ended) read(err error, state *os.ProcessState) {
@@ -180,9 +201,6 @@ func (e *ended) read(err error, state *os.ProcessState) {
 	e.code = state.ExitCode()
 	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 		e.signal = ws.Signal()
-	}
-	if ru, ok := state.SysUsage().(*syscall.Rusage); ok {
-		e.maxRSS = ru.Maxrss << 10
 	}
 }
 

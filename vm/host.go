@@ -24,6 +24,10 @@ type Environ interface {
 type Chunk struct {
 	Name   string
 	Source []byte
+
+	// Compiled is what the engine's own compiler made of exactly this before, for
+	// chunks of the binary itself; nil elsewhere.
+	Compiled []byte
 }
 
 // Loader finds what a script requires. A module that is nowhere is an *Error of

@@ -2,7 +2,7 @@ package vm
 
 // Journal keeps the results of a script's reads and writes, and the order in
 // which tasks ran, so that a run can be replayed and resumed. It is safe for
-// concurrent use; recording never waits.
+// concurrent use; recording does not wait for each commit.
 type Journal interface {
 	// Record keeps one finished syscall.
 	Record(Entry)

@@ -69,3 +69,27 @@ func TestWatchdogSeesTheHeap(t *testing.T) {
 	}
 	runtime.KeepAlive(keep)
 }
+
+// Nobody stops here, and the grace of an interrupt would be a minute.
+func TestWatchdogHasNoPatienceWithAProcessFarOverItsMemory(t *testing.T) {
+	keep := make([]byte, 96<<20)
+	for i := 0; i < len(keep); i += 4096 {
+		keep[i] = 1
+	}
+	dog := &vm.Watchdog{Heap: 32 << 20, Alone: true, Grace: time.Minute}
+	began := time.Now()
+	interrupted, stuck := watch(t.Context(), dog)
+	defer dog.Stop()
+	for _, said := range []chan error{interrupted, stuck} {
+		select {
+		case cause := <-said:
+			var heap *vm.HeapError
+			if !errors.As(cause, &heap) {
+				t.Errorf("cause %v", cause)
+			}
+		case <-time.After(5 * time.Second):
+			t.Fatalf("nothing was said after %v", time.Since(began))
+		}
+	}
+	runtime.KeepAlive(keep)
+}

@@ -125,7 +125,7 @@ func printSession(w io.Writer, s ashlar.SessionInfo, asJSON bool) error {
 		state = s.Closed
 	}
 	_, err := fmt.Fprintf(w, "%s  %s  %-10s  %4d events  %-12s %s  head %d:%s\n", s.ID,
-		time.UnixMilli(s.OpenedMS).Format("2006-01-02 15:04:05"), state, s.Events, s.Owner, s.Block, s.Events, s.Head)
+		time.UnixMilli(s.OpenedMS).Format("2006-01-02 15:04:05"), state, s.Events, oneLine(s.Owner), oneLine(s.Block), s.Events, s.Head)
 	return err
 }
 
@@ -161,7 +161,7 @@ func showEvent(w io.Writer, e event.Event) error {
 	if err != nil {
 		return kernel.Errorf("log", kernel.Corruption, "event %d: %w", e.Seq, err)
 	}
-	_, err = fmt.Fprintf(w, "%5d  %s  %-16s %s\n", e.Seq, e.Time().Format("15:04:05.000"), e.Kind, summary(e.Kind, data))
+	_, err = fmt.Fprintf(w, "%5d  %s  %-16s %s\n", e.Seq, e.Time().Format("15:04:05.000"), oneLine(e.Kind), summary(e.Kind, data))
 	return err
 }
 
@@ -186,7 +186,7 @@ func summary(kind string, data map[string]any) string {
 	sort.Strings(keys)
 	var parts []string
 	for _, k := range keys {
-		parts = append(parts, k+"="+short(data[k]))
+		parts = append(parts, oneLine(k)+"="+short(data[k]))
 	}
 	return strings.Join(parts, " ")
 }
@@ -201,7 +201,7 @@ func short(v any) string {
 		}
 		s = string(b)
 	}
-	s = strings.ReplaceAll(s, "\n", "\\n")
+	s = oneLine(s)
 	if r := []rune(s); len(r) > 120 {
 		return string(r[:119]) + "…"
 	}

@@ -164,6 +164,7 @@ func round(d time.Duration) string {
 	return d.Round(10 * time.Millisecond).String()
 }
 
-func str(v any) string { s, _ := v.(string); return s }
+// str is a text field, fit to stand in a line.
+func str(v any) string { s, _ := v.(string); return oneLine(s) }
 
 func num(v any) int64 { n, _ := v.(int64); return n }

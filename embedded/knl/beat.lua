@@ -19,6 +19,9 @@ local CALL_KINDS = {
   invalid_request = false, unknown = false, quota = false, context_length = false, truncated = false,
 }
 
+local MAX_CALLS = 128 -- tool calls of one reply
+local MAX_NAME = 128 -- bytes of a tool's name
+
 local USAGE = { "input_tokens", "output_tokens" }
 
 local function trace(e)
@@ -57,7 +60,7 @@ local MAX_FOLDERS = 64
 local function keep(id)
   if kept_folders >= MAX_FOLDERS then folders, kept_folders = {}, 0 end
   kept_folders = kept_folders + 1
-  local state = { folder = default_fold.new(), from = 1, log = std.json.array(), wire = {} }
+  local state = { folder = default_fold.new(), from = 1, log = std.json.array(), wire = {}, copies = {} }
   folders[id] = state
   return state
 end
@@ -67,6 +70,25 @@ local function copy(v)
   local out = {}
   for key, value in pairs(v) do out[key] = copy(value) end
   return setmetatable(out, getmetatable(v))
+end
+
+local function unchanged(list, kept)
+  if type(list) ~= "table" or #list ~= #kept then return false end
+  for i, message in ipairs(kept) do
+    if not table.same(list[i], message) then return false end
+  end
+  return true
+end
+
+-- shown gives copies of the kept messages, the same ones at each beat as long as
+-- nobody changed them.
+local function shown(state, messages)
+  local out, copies = std.json.array(), state.copies
+  for i, message in ipairs(messages) do
+    if not table.same(copies[i], message) then copies[i] = copy(message) end
+    out[i] = copies[i]
+  end
+  return out
 end
 
 local function fold(native, session, device)
@@ -83,13 +105,18 @@ local function fold(native, session, device)
     state.folder:step(event)
     state.from = event.seq + 1
   end)
-  local request = default_fold.request(state.folder:messages(), device)
-  if #request.messages > #state.folder.list or #device.filters > 0 or device.cost or not trusted.of(device.llm) then
-    -- What somebody else gets to see they may change: they get messages of their own.
-    request.messages = copy(request.messages)
+  local messages = state.folder:messages()
+  local request = default_fold.request(messages, device)
+  if #messages > #state.folder.list then
+    request.messages = copy(messages)
     return request
   end
-  return request, nil, state
+  -- Only a function of this binary gets the kept messages themselves. What somebody
+  -- else gets to see they may change: they get copies, and before a copy is used again
+  -- or stands for what is kept it is compared.
+  local alone = trusted.of(device.llm) and #device.filters == 0 and not device.cost
+  if not alone then request.messages = shown(state, messages) end
+  return request, nil, { state = state, messages = messages, seen = not alone, changed = #device.filters > 0 or device.cost }
 end
 
 -- forget drops what is kept of a session that has ended.
@@ -99,11 +126,11 @@ end
 
 -- recorded is a request as it goes into the log: where its messages are the kept
 -- ones, each was encoded once.
-local function recorded(native, request, state)
-  if not state then return request end
-  local out, log = {}, state.log
+local function recorded(native, request, kept)
+  if not kept or kept.changed and not unchanged(request.messages, kept.messages) then return request end
+  local out, log = {}, kept.state.log
   for key, value in pairs(request) do out[key] = value end
-  for i = #log + 1, #request.messages do log[i] = native.pack(request.messages[i]) end
+  for i = #log + 1, #kept.messages do log[i] = native.pack(kept.messages[i]) end
   out.messages = log
   return out
 end
@@ -154,11 +181,14 @@ local function bad_result(r)
   if r.status == "refused" and (type(r.refusal) ~= "table" or (r.refusal.kind ~= "model" and r.refusal.kind ~= "content_filter")) then
     return "llm_result.refusal.kind is neither model nor content_filter"
   end
-  local seen = {}
+  local seen, calls = {}, 0
   for i, block in ipairs(r.content) do
     if type(block) ~= "table" or type(block.type) ~= "string" then return "content[" .. i .. "] is no block" end
     if block.type == "tool_use" then
+      calls = calls + 1
+      if calls > MAX_CALLS then return "the reply holds more than " .. MAX_CALLS .. " tool calls" end
       if type(block.name) ~= "string" or block.name == "" then return "the model called a tool without a name" end
+      if #block.name > MAX_NAME or block.name:find("%c") then return "the model called a tool by what is no name" end
       if type(block.id) ~= "string" or block.id == "" then return "a tool call without an id" end
       if seen[block.id] then return "two tool calls share the id " .. block.id end
       seen[block.id] = true
@@ -206,16 +236,20 @@ local function respond(native, session, device, beat, result)
 end
 
 -- finish is a beat from its request on: the call, its record, the tools.
-local function finish(native, session, device, beat, request, state)
+local function finish(native, session, device, beat, request, kept)
   local result, failure = called(device, request, {
-    session = session, beat = beat, on_delta = device.on_delta, kept = state and state.wire,
+    session = session, beat = beat, on_delta = device.on_delta,
+    kept = kept and {
+      wire = kept.state.wire, messages = kept.messages,
+      intact = function(messages) return not kept.seen or unchanged(messages, kept.messages) end,
+    },
   })
   if failure then return failed(native, session, beat, failure) end
   return respond(native, session, device, beat, result)
 end
 
 local function run(native, session, device)
-  local good, request, window, state = guard("conf", fold, native, session, device)
+  local good, request, window, kept = guard("conf", fold, native, session, device)
   if not good then
     local e = native.error(request.detail)
     if e.kind then return Outcome.err("state", e) end
@@ -229,7 +263,7 @@ local function run(native, session, device)
   if not good then return cost end
   local beat = native.new_beat_id()
   local begun = native.beat_begin(session, {
-    beat = beat, request = recorded(native, request, state), window = window, cost = cost,
+    beat = beat, request = recorded(native, request, kept), window = window, cost = cost,
     max_tokens = (trusted.of(device.llm) or {}).max_tokens,
   })
   if not begun.granted then return Outcome.stopped("budget", begun.tag, begun.bound) end
@@ -239,7 +273,7 @@ local function run(native, session, device)
     capped.max_tokens, capped.capped = begun.max_tokens, true
     request = capped
   end
-  local outcome = finish(native, session, device, beat, request, state)
+  local outcome = finish(native, session, device, beat, request, kept)
   native.beat_done(session, beat, outcome.status)
   return outcome
 end

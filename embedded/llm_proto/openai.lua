@@ -1,8 +1,8 @@
 -- llm_proto.openai: OpenAI Chat Completions, in four dialects.
 --
 --   build(request, conf, target, kept?) -> wire | nil, call_error
---     kept: a table of the conversation, in which messages that do not change keep
---     their wire form from one call to the next
+--     kept = {messages, wire, intact(messages)}: the conversation that the request is
+--     made of; its messages keep their wire form in wire from one call to the next
 --   parse(raw, wire)             -> result | nil, call_error
 --
 -- dialect: openai (api.openai.com), vllm, llamacpp, ollama. A field that a model or

@@ -91,10 +91,11 @@ local function translated(message, out)
 end
 
 -- kept_messages appends the wire forms of messages that never change: those that
--- kept does not have yet are translated and encoded, once.
-local function kept_messages(messages, kept, out)
-  kept.list, kept.ends = kept.list or {}, kept.ends or {}
-  local list, ends = kept.list, kept.ends
+-- were not sent before are translated and encoded, once.
+local function kept_messages(kept, out)
+  local wire, messages = kept.wire, kept.messages
+  wire.list, wire.ends = wire.list or {}, wire.ends or {}
+  local list, ends = wire.list, wire.ends
   for i = #ends + 1, #messages do
     local fresh = {}
     translated(messages[i], fresh)
@@ -112,8 +113,8 @@ return function(request, alternate, kept)
     if type(system) == "table" then system = joined(system, "text", "text") end
     out[1] = { role = "system", content = system }
   end
-  if kept and not alternate then
-    kept_messages(request.messages, kept, out)
+  if kept and not alternate and kept.intact(request.messages) then
+    kept_messages(kept, out)
     return out
   end
   for _, message in ipairs(request.messages) do translated(message, out) end

@@ -11,6 +11,8 @@ local M = {}
 
 local FINISH = { stop = "end_turn", tool_calls = "tool_use", function_call = "tool_use", length = "max_tokens" }
 local BYTES_PER_TOKEN = 3.2
+local MAX_COUNT = 1e9 -- tokens of one reply; a larger figure is no figure
+local MAX_INPUT_DEPTH = 100 -- of a call's arguments, so that what holds them still has its JSON
 
 local BY_STATUS = {
   [400] = "invalid_request", [404] = "invalid_request", [413] = "invalid_request", [422] = "invalid_request",
@@ -70,12 +72,29 @@ local function split_think(text)
   return nil, text, before
 end
 
+-- deeper reports whether a value nests deeper than so many levels.
+local function deeper(value, levels)
+  if type(value) ~= "table" then return false end
+  if levels == 0 then return true end
+  for _, inner in pairs(value) do
+    if deeper(inner, levels - 1) then return true end
+  end
+  return false
+end
+
+-- clean keeps NUL out of what is sent back: providers refuse it for ever after.
+local function clean(text)
+  if type(text) ~= "string" then return text end
+  return (text:gsub("%z", "\239\191\189"))
+end
+
 local function input_of(call)
   local raw = (call["function"] or {}).arguments
   if type(raw) == "table" then return raw end
   if raw == nil or raw == "" then return {} end
   local good, value = pcall(std.json.decode, raw, { null = "keep" })
   if good and type(value) == "table" and (next(value) == nil or #value == 0) then
+    if deeper(value, MAX_INPUT_DEPTH) then return {}, "they are nested deeper than " .. MAX_INPUT_DEPTH, raw end
     return next(value) == nil and {} or value
   end
   return {}, good and "the arguments are no JSON object" or "they do not parse", raw
@@ -97,39 +116,45 @@ local function content_of(message, cut)
   local thought = message.reasoning_content or message.reasoning
   local inline, text = split_think(text_parts(message.content))
   if type(thought) ~= "string" or thought == "" then thought = inline end
-  if thought and thought ~= "" then content[1] = { type = "thinking", thinking = thought } end
-  if text ~= "" then content[#content + 1] = { type = "text", text = text } end
+  if thought and thought ~= "" then content[1] = { type = "thinking", thinking = clean(thought) } end
+  if text ~= "" then content[#content + 1] = { type = "text", text = clean(text) } end
   local calls = type(message.tool_calls) == "table" and message.tool_calls or {}
   for i, call in ipairs(calls) do
     local input, problem, raw = input_of(call)
     if cut and i == #calls and not problem and next(input) == nil then problem = "they were cut" end
     content[#content + 1] = {
-      type = "tool_use", id = call.id or ("tc%07d"):format(i), name = (call["function"] or {}).name,
+      type = "tool_use", id = clean(call.id) or ("tc%07d"):format(i), name = (call["function"] or {}).name,
       input = input, input_error = problem, input_raw = raw,
     }
   end
   return content
 end
 
-local function number(v) return type(v) == "number" and v or 0 end
+-- count reads a usage figure; nil for what no provider means: text, a negative, a
+-- number beyond any reply.
+local function count(v)
+  if type(v) == "number" and v >= 0 and v == math.floor(v) and v < MAX_COUNT then return v end
+end
+
+local function estimated(raw, wire, content)
+  local sent = raw.notes and raw.notes.request_bytes or #std.json.encode(wire.body)
+  local got = #std.json.encode(content)
+  return {
+    input_tokens = math.ceil(sent / BYTES_PER_TOKEN), output_tokens = math.ceil(got / BYTES_PER_TOKEN),
+    thinking_tokens = 0, cache_read_input_tokens = 0, cache_creation_input_tokens = 0, estimated = true,
+  }
+end
 
 local function usage_of(body, raw, wire, content)
-  local u = body.usage
-  if type(u) ~= "table" or (u.prompt_tokens == nil and u.completion_tokens == nil) then
-    local sent = raw.notes and raw.notes.request_bytes or #std.json.encode(wire.body)
-    local got = #std.json.encode(content)
-    return {
-      input_tokens = math.ceil(sent / BYTES_PER_TOKEN), output_tokens = math.ceil(got / BYTES_PER_TOKEN),
-      thinking_tokens = 0, cache_read_input_tokens = 0, cache_creation_input_tokens = 0, estimated = true,
-    }
-  end
-  local cached = number((type(u.prompt_tokens_details) == "table" and u.prompt_tokens_details or {}).cached_tokens)
-  local prompt = number(u.prompt_tokens)
+  local u = type(body.usage) == "table" and body.usage or {}
+  local prompt, completion = count(u.prompt_tokens), count(u.completion_tokens)
+  if not prompt or not completion then return estimated(raw, wire, content) end
+  local cached = count((type(u.prompt_tokens_details) == "table" and u.prompt_tokens_details or {}).cached_tokens) or 0
   if cached > prompt then cached = prompt end
   local details = type(u.completion_tokens_details) == "table" and u.completion_tokens_details or {}
   return {
     input_tokens = prompt - cached, cache_read_input_tokens = cached, cache_creation_input_tokens = 0,
-    output_tokens = number(u.completion_tokens), thinking_tokens = number(details.reasoning_tokens),
+    output_tokens = completion, thinking_tokens = count(details.reasoning_tokens) or 0,
   }
 end
 

@@ -7,7 +7,8 @@
 //     writes; the bounds are the budget account of that stream (the pool).
 //  3. A result and the terminal state are one transaction: a crash is never a
 //     success. A running run whose owner is gone is lost.
-//  4. The journal rides with the next commit: recording never waits.
+//  4. The journal rides with the next commit: recording waits only for a disk that
+//     is maxPending syscalls behind.
 //
 // It must never import session, which reaches it through session.Run. Start
 // reading in state.go, then ledger.go and handle.go.

@@ -251,3 +251,24 @@ func TestARunWithOneTaskRecordsNoHandovers(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 }
+
+// TestTheJournalWaitsForTheDisk: a script that makes syscalls faster than they can be
+// written leaves no more than a bound of them for the run's end.
+func TestTheJournalWaitsForTheDisk(t *testing.T) {
+	s, l := fresh(t)
+	h := begin(t, l, nil)
+	const calls = 20_000
+	for n := range int64(calls) {
+		h.Record(run.Syscall{N: n + 1, K: n + 1, Name: "std.time.now", Result: []any{1.5}})
+	}
+	head, err := s.Head(t.Context(), h.Stream())
+	must(t, err)
+	if head.Seq < calls-5000 {
+		t.Errorf("%d of %d are written when the last one returns", head.Seq, calls)
+	}
+	must(t, h.Settle(t.Context(), run.Outcome{State: run.Completed}))
+	ended := h.Ended()
+	if len(ended.Heads) != 1 || ended.Heads[0].Stream != h.Stream() || ended.Heads[0].Seq != calls+3 {
+		t.Errorf("ended with %+v", ended)
+	}
+}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"ashlar/kernel"
-	"ashlar/kernel/logjson"
 	"ashlar/stdlib/http/sse"
 	"ashlar/stdlib/llm/assemble"
 	"ashlar/stdlib/llm/record"
@@ -99,8 +98,11 @@ func (s *Sender) read(ctx context.Context, c Call, w *watch, res *http.Response)
 	if len(b) > MaxReplyBytes {
 		return reply, kernel.Errorf("llm.send", kernel.Limit, "the reply is longer than %d bytes", MaxReplyBytes)
 	}
-	if v, err := logjson.Unmarshal(b); err == nil {
-		reply.Body = v
+	if body, repaired := assemble.Object(b); body != nil {
+		if repaired {
+			reply.Notes["repaired"] = true
+		}
+		reply.Body = body
 		return reply, nil
 	}
 	// No JSON: an error page, or a reply that was cut. Only its kind goes on, since a

@@ -12,9 +12,9 @@
 //     for, and what stops it (strand.go).
 //  4. One value bridge (bridge.go, decode.go) and one binding of declared modules
 //     (module.go), which goes through vm.Dispatcher alone.
-//  5. No builtin makes a string above vm.MaxStringBytes or works for long without
-//     looking at its context; what gopher-lua does in one step (`..`, table growth, a
-//     sort without a comparator) is the watchdog's.
+//  5. No builtin, and no `..`, makes a string above vm.MaxStringBytes (concat.go), and
+//     no builtin works for long without looking at its context; what gopher-lua does
+//     in one step (table growth, a sort without a comparator) is the watchdog's.
 //  6. Nothing that a script does ends the host: panics, overflows and hostile
 //     source become errors (call.go, guard.go).
 //

@@ -131,9 +131,8 @@ func testModule() *vm.Module {
 				return []vm.Value{&vm.Object{Class: taskClass(), Data: t}}, err
 			}},
 		{Name: "panics", Effect: vm.Pure, Impl: func(context.Context, *vm.Call) ([]vm.Value, error) {
-			var m map[string]int
-			m["x"] = 1
-			return nil, nil
+			var list []int
+			return []vm.Value{int64(list[len(list)])}, nil
 		}},
 		{Name: "busy", Effect: vm.Pure, Impl: func(context.Context, *vm.Call) ([]vm.Value, error) {
 			return nil, vm.Errorf("busy", "somebody else holds it")

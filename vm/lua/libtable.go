@@ -17,6 +17,7 @@ func (e *Engine) openTable() {
 		"pack":   tablePack,
 		"unpack": unpack,
 		"move":   tableMove,
+		"same":   tableSame,
 	})
 }
 

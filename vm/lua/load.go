@@ -21,6 +21,9 @@ func (e *Engine) compile(chunk vm.Chunk) (fn *glua.LFunction, err error) {
 			fn, err = nil, panicError(p)
 		}
 	}()
+	if proto := precompiled(chunk); proto != nil {
+		return e.proto.NewFunctionFromProto(proto), nil
+	}
 	src := blankShebang(chunk.Source)
 	if bad := guard(chunk.Name, src, e.opts.Limits); bad != nil {
 		return nil, bad

@@ -22,6 +22,7 @@ type Tier struct {
 type Modules struct {
 	Tiers    []Tier
 	Embedded func(name string) ([]byte, bool)
+	Compiled func(name string) []byte // of an embedded module; nil func for none
 	Sealed   func(name string) bool
 }
 
@@ -35,7 +36,7 @@ func (m *Modules) Load(_ context.Context, name string) (vm.Chunk, error) {
 	}
 	if base, ok := strings.CutPrefix(name, prefix); ok {
 		if src, ok := m.Embedded(base); ok {
-			return vm.Chunk{Name: name, Source: src}, nil
+			return m.embedded(base, src), nil
 		}
 		return vm.Chunk{}, vm.Errorf("not_found", "module '%s' is not embedded in this binary", base)
 	}
@@ -53,9 +54,17 @@ func (m *Modules) Load(_ context.Context, name string) (vm.Chunk, error) {
 		}
 	}
 	if src, ok := m.Embedded(name); ok {
-		return vm.Chunk{Name: prefix + name, Source: src}, nil
+		return m.embedded(name, src), nil
 	}
 	return vm.Chunk{}, vm.Errorf("not_found", "module '%s' not found; looked for\n  %s\n  and in the binary", name, strings.Join(tried, "\n  "))
+}
+
+func (m *Modules) embedded(name string, src []byte) vm.Chunk {
+	c := vm.Chunk{Name: prefix + name, Source: src}
+	if m.Compiled != nil {
+		c.Compiled = m.Compiled(name)
+	}
+	return c
 }
 
 // load reads a module of one tier; Source is nil where the tier has none.

@@ -76,8 +76,12 @@ func (v *view) PutRow(table store.Table, key string, value []byte) error {
 	if err != nil {
 		return err
 	}
+	clean := value
+	if t.redact != nil {
+		clean = t.redact(value)
+	}
 	_, err = t.exec("INSERT INTO projection (tab, key, value) VALUES (?1, ?2, ?3) ON CONFLICT (tab, key) DO UPDATE SET value = ?3",
-		string(table), key, string(value))
+		string(table), key, string(clean))
 	return err
 }
 

@@ -61,7 +61,7 @@ func (a *Assembler) Add(data []byte) error {
 	if a.size += len(data); a.size > MaxBytes {
 		return kernel.Errorf("llm.stream", kernel.Limit, "the reply is longer than %d bytes", MaxBytes)
 	}
-	chunk, repaired := read(data)
+	chunk, repaired := Object(data)
 	if chunk == nil {
 		a.note("malformed_chunk")
 		a.malformed = a.malformed || data[0] == '{'
@@ -74,10 +74,11 @@ func (a *Assembler) Add(data []byte) error {
 	return a.chunk(chunk)
 }
 
-// read decodes a chunk, nil when it is no JSON object. A server that cuts text by
+// Object decodes a chunk or a whole reply, nil when it is no JSON object; repaired
+// reports that text in it was not valid. A server that cuts text by
 // bytes or by UTF-16 units leaves halves of characters at the ends of its pieces:
 // each becomes U+FFFD.
-func read(data []byte) (chunk map[string]any, repaired bool) {
+func Object(data []byte) (chunk map[string]any, repaired bool) {
 	if !utf8.Valid(data) {
 		data, repaired = bytes.ToValidUTF8(data, []byte("\uFFFD")), true
 	}

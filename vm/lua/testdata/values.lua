@@ -78,3 +78,19 @@ host.busy() --> ^host: busy: busy: somebody else
 local ok, err = pcall(host.panics)
 assert(not ok and err:match("^host: panics: internal: "), err)
 assert(1 + 1 == 2)
+
+do -- table.same
+  local null = std and std.json and std.json.null or false
+  assert(table.same(1, 1) and table.same("a", "a") and table.same(nil, nil) and not table.same(1, "1") and not table.same(1, nil))
+  local a, b = { x = { 1, 2, { y = "é" } }, z = null }, { z = null, x = { 1, 2, { y = "é" } } }
+  assert(table.same(a, b) and table.same(a, a))
+  b.x[3].y = "e"
+  assert(not table.same(a, b))
+  b.x[3].y, b.more = "é", 1
+  assert(not table.same(a, b) and not table.same(b, a))
+  assert(not table.same({ 1, 2 }, { 1 }) and not table.same({}, { 1 }) and table.same({}, {}))
+  assert(not table.same(setmetatable({}, {}), {}))
+  local loop, loop2 = {}, {}
+  loop.me, loop2.me = loop, loop2
+  assert(not table.same(loop, loop2))
+end
