@@ -97,12 +97,14 @@ func (l *live) host(ctx context.Context, seam llm.Seam, player *record.Player) *
 	}
 	sender := &llm.Sender{
 		Directory: l.directory(ctx, l.env, player), Seam: seam, Now: ws.opts.Clock.Now, Sleep: clock{}.Sleep, Delta: l.emit.delta,
+		Pool: l.handle,
 	}
 	kern := &knl.Kernel{
 		Book: l.book, Bus: bus, IDs: ws.ids, Now: ws.opts.Clock.Now, Labels: l.task.Labels, Emit: l.fact,
 	}
+	sender.Beats = kern
 	h.Modules = stdlib.Modules(stdlib.Needs{
-		Host: h, AgentID: ws.environ["ASHLAR_AGENT_ID"], Files: files, Bus: bus, Kernel: kern, Sender: sender, Learn: ws.redact.Add,
+		Host: h, AgentID: ws.environ["ASHLAR_AGENT_ID"], Files: files, Bus: bus, Pool: l.handle, Kernel: kern, Sender: sender, Learn: ws.redact.Add,
 		Client: httpmod.Client{HTTP: ws.opts.Client, Trace: l.trace(), Keep: l.keep},
 		Shell:  sh.Shell{Starter: l.starter, Environ: l.children, Keep: l.keep},
 	})

@@ -45,6 +45,9 @@ return r.content`), 0o600)); err != nil {
 		for k, argv := range commands {
 			cmd := exec.Command(argv[0], argv[1:]...)
 			cmd.Dir, cmd.Env = dir, environ(dir, m.url)
+			if k == 2 {
+				cmd.Env = nil // as it is typed here, with what this machine gives it
+			}
 			var stderr bytes.Buffer
 			cmd.Stderr = &stderr
 			began := time.Now()

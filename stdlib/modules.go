@@ -28,6 +28,7 @@ type Needs struct {
 	Shell   sh.Shell
 	Client  http.Client
 	Bus     *tool.Bus
+	Pool    toolmod.Pool // the run's budget; nil: none
 	Kernel  *knl.Kernel
 	Sender  *llm.Sender
 	Learn   func(name, value string) // teaches the redactor a secret
@@ -46,7 +47,7 @@ func Modules(n Needs) []*vm.Module {
 		task.Module(n.Host),
 		http.Module(n.Client),
 		sh.Module(n.Shell),
-		toolmod.Module(n.Bus),
+		toolmod.Module(n.Bus, n.Pool),
 		llm.Module(n.Sender, n.Learn),
 		knl.Module(n.Kernel, knl.Tools{
 			Fields: toolmod.ContractFields(), ContractOf: toolmod.ContractOf, HandlerOf: toolmod.HandlerOf,

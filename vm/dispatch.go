@@ -34,7 +34,7 @@ func (d *Dispatcher) Call(ctx context.Context, ns string, fn *Function, self *Ob
 	}
 	task := TaskOf(ctx)
 	c := &Call{Args: checked, Self: self, Host: d.host, Engine: d.engine, Task: task}
-	if fn.Effect == Pure || d.host.Journal == nil {
+	if fn.Effect == Pure || fn.Record == RecordNone || d.host.Journal == nil {
 		out, err := d.invoke(ctx, fn, c)
 		if err != nil {
 			return nil, d.name(ns, fn, err)

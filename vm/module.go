@@ -23,10 +23,13 @@ type Recording int
 
 // RecordFull keeps arguments and result. RecordResult keeps the arguments' hash
 // alone: for calls whose arguments the log already holds, or that repeat history.
-// RecordMark keeps neither, for calls whose outcome the log itself holds.
+// RecordNone keeps nothing, for calls whose outcome the log itself holds, or that
+// only run what is journalled by itself. RecordMark keeps that there was a call that
+// no replay can answer.
 const (
 	RecordFull Recording = iota
 	RecordResult
+	RecordNone
 	RecordMark
 )
 

@@ -6,7 +6,7 @@
 -- llm_request (one commit), call, llm_response or llm_call_failed together with
 -- the settlement (one commit), then the tools. A beat that the quota does not cover
 -- leaves no request behind. Of native it needs read, beat_begin, beat_end,
--- dispatch, new_beat_id, error and is_session.
+-- dispatch, error and is_session.
 
 local Outcome = require("knl.outcome")
 local device_of = require("knl.device")
@@ -261,9 +261,8 @@ local function run(native, session, device)
   if not good then return request end
   good, cost = priced(device, request)
   if not good then return cost end
-  local beat = native.new_beat_id()
   local begun = native.beat_begin(session, {
-    beat = beat, request = recorded(native, request, kept), window = window, cost = cost,
+    request = recorded(native, request, kept), window = window, cost = cost,
     max_tokens = (trusted.of(device.llm) or {}).max_tokens,
   })
   if not begun.granted then return Outcome.stopped("budget", begun.tag, begun.bound) end
@@ -273,6 +272,7 @@ local function run(native, session, device)
     capped.max_tokens, capped.capped = begun.max_tokens, true
     request = capped
   end
+  local beat = begun.beat
   local outcome = finish(native, session, device, beat, request, kept)
   native.beat_done(session, beat, outcome.status)
   return outcome

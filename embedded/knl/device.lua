@@ -11,6 +11,7 @@
 --   cost(request) -> integer >= 1                        replaces the amount of the grant's first tag
 --   tool_policy(tool_use, out) -> nil | "run" | "deny"[, reason]
 --   tools = {name = {description, input_schema, handler, read_only?, idempotent?, timeout?}}
+--           with registered = true instead of handler it is the tool that tool.register knows by the name
 --   on_delta(text, kind)                                 kind is "text" or "thinking"
 --
 -- A device holds policy and no state: a key that names state is refused.
@@ -23,7 +24,7 @@ for _, name in ipairs(FIELDS) do KNOWN[name] = true end
 
 local TOOL_FIELDS = {
   description = true, input_schema = true, handler = true, group = true,
-  read_only = true, idempotent = true, timeout = true, capabilities = true,
+  read_only = true, idempotent = true, timeout = true, capabilities = true, registered = true,
 }
 
 -- The key under which a device gives its fields to this module, and to nobody else.
@@ -47,7 +48,9 @@ local function check_tools(tools)
     for key in pairs(tool) do
       if not TOOL_FIELDS[key] then fail("tool '" .. name .. "': unknown field '" .. tostring(key) .. "'") end
     end
-    if not callable(tool.handler) then fail("tool '" .. name .. "' has no handler function") end
+    if tool.registered then
+      if tool.handler ~= nil then fail("tool '" .. name .. "' has a handler and is registered: the registry has its handler") end
+    elseif not callable(tool.handler) then fail("tool '" .. name .. "' has no handler function") end
     local copy = {}
     for key, value in pairs(tool) do copy[key] = value end
     if not copy.input_schema then copy.input_schema = { type = "object" } end

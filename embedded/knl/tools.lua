@@ -58,7 +58,7 @@ end
 local function dispatch(native, session, beat, call, out, turn)
   local block, tool = call.block, call.tool
   local spec = { beat = beat, call_id = block.id, name = block.name, args = block.input, refusal = refusal(call, out), turn = turn }
-  if tool and not spec.refusal then
+  if tool and not spec.refusal and not tool.registered then
     local handler = tool.handler
     spec.handler = function(input) return handler(input) end
     spec.contract = {

@@ -32,28 +32,19 @@ function M.LLMPort.new(spec)
   return setmetatable(port, Port)
 end
 
-local function kind_of_raise(e)
-  local read = knl.error(e)
-  if read.kind == "validation" or read.kind == "unsupported" then return "invalid_request" end
-  if read.kind == "permission" then return "auth" end
-  return "transport"
-end
-
 function Port:open(conf)
   conf = conf or {}
+  local target -- where calls of this conf go: found at the first, kept for the rest
   return self.keeps(function(request, ctx)
     ctx = ctx or {}
-    local target = self.target and self.target(conf) or proto.target(conf)
+    target = target or (self.target and self.target(conf) or proto.target(conf))
     local wire, err = self.build(request, conf, target, ctx.kept)
     if not wire then return nil, err end
     local good, raw = pcall(proto.transport, wire, {
       timeout = conf.timeout, progress_timeout = conf.progress_timeout, max_retries = conf.max_retries,
       on_delta = ctx.on_delta, session = ctx.session, beat = ctx.beat,
     })
-    if not good then
-      local kind = kind_of_raise(raw)
-      return nil, { kind = kind, retryable = kind == "transport", message = knl.error(raw).message }
-    end
+    if not good then return nil, proto.failure(raw) end
     local result, failure = self.parse(raw, wire)
     if not result then return nil, failure end
     local verdict = self.classify(result)

@@ -3,6 +3,7 @@
 --   llm_proto.adapter(kind) -> {build(request, conf), parse(raw, wire)}   kind: "openai"
 --   llm_proto.transport(wire, opts) -> raw       sends what build made; raises where nothing came back
 --   llm_proto.backend(conf) -> result | nil, err a whole call without a session
+--   llm_proto.failure(raised) -> call_error      what transport raised
 --   llm_proto.count(value) -> tokens             an estimate: bytes / 3.2
 --   llm_proto.target(conf) -> {provider, kind, model, base_url, dialect}
 --
@@ -48,6 +49,15 @@ function M.transport(wire, opts)
   })
 end
 
+-- failure gives what transport raised as a call error.
+local FAILURES = { validation = "invalid_request", unsupported = "invalid_request", permission = "auth", refused = "quota", limit = "server" }
+
+function M.failure(raised)
+  local e = knl.error(raised)
+  local kind = FAILURES[e.kind] or "transport"
+  return { kind = kind, retryable = kind == "transport", message = e.message }
+end
+
 function M.backend(conf)
   local target = M.target(conf)
   local adapter = M.adapter(target.kind)
@@ -56,7 +66,7 @@ function M.backend(conf)
   if conf.on_request then conf.on_request(wire) end
   local started = std.time.millis()
   local good, raw = pcall(M.transport, wire, conf)
-  if not good then return nil, { kind = "transport", retryable = true, message = knl.error(raw).message } end
+  if not good then return nil, M.failure(raw) end
   if conf.on_response then conf.on_response(raw) end
   local result, failure = adapter.parse(raw, wire)
   if not result then return nil, failure end

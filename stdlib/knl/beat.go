@@ -11,7 +11,8 @@ import (
 	"ashlar/vm"
 )
 
-// beatBegin reserves what a beat may take and records its request, in one commit.
+// beatBegin names a beat, reserves what it may take and records its request, in one
+// commit.
 // A beat that is not covered leaves no request behind.
 func (k *Kernel) beatBegin(ctx context.Context, c *vm.Call) ([]vm.Value, error) {
 	s, err := sessionOf(c.Args[0])
@@ -19,12 +20,15 @@ func (k *Kernel) beatBegin(ctx context.Context, c *vm.Call) ([]vm.Value, error) 
 		return nil, err
 	}
 	o := c.Map(1)
-	beat := o.Str("beat", "")
+	beat, err := k.IDs.Ordered()
+	if err != nil {
+		return nil, err
+	}
 	request, _ := o["request"].(map[string]any)
 	if messages, ok := request["messages"].([]any); ok {
 		unpacked(messages)
 	}
-	p := &pending{start: k.Now()}
+	p := &pending{session: s.ID(), task: c.Task, start: k.Now()}
 	b := session.Batch{Reserve: budget.Amounts{}, Need: budget.Amounts{}}
 	if s.Has(budget.Beats) {
 		b.Reserve[budget.Beats] = 1
@@ -76,7 +80,7 @@ func (k *Kernel) beatBegin(ctx context.Context, c *vm.Call) ([]vm.Value, error) 
 	k.begun(beat, p)
 	model, _ := request["model"].(string)
 	k.Emit("beat_started", s.ID(), beat, map[string]any{"model": model, "tools": toolNames(request)})
-	out := map[string]any{"granted": true}
+	out := map[string]any{"granted": true, "beat": beat}
 	if capped > 0 {
 		out["max_tokens"] = capped
 	}
@@ -97,8 +101,8 @@ func (k *Kernel) beatEnd(ctx context.Context, c *vm.Call) ([]vm.Value, error) {
 	}
 	usage, _ := o["usage"].(map[string]any)
 	b := session.Batch{Append: []event.Draft{outcome(o, beat)}}
-	if p.reserved && usage != nil {
-		b.Settle = []session.Settlement{{Tag: budget.Tokens, Reserved: p.tokens, Used: Tokens(usage)}}
+	if used, ok := k.used(p, usage); p.reserved && ok {
+		b.Settle = []session.Settlement{{Tag: budget.Tokens, Reserved: p.tokens, Used: used}}
 	}
 	if s.Has(budget.Seconds) {
 		b.Spend = budget.Amounts{budget.Seconds: int64(math.Ceil(k.Now().Sub(p.start).Seconds()))}
@@ -174,10 +178,19 @@ func (k *Kernel) tell(s *session.Session, beat string, o vm.Opts, usage map[stri
 	k.Emit("usage", s.ID(), beat, fields)
 }
 
-// Tokens counts a usage's disjoint fields: what the tag tokens is settled with.
-func Tokens(usage map[string]any) int64 {
+// maxTokens is the most that one field of a usage counts for.
+const maxTokens = 1 << 50
+
+// Tokens counts a usage's disjoint fields: what the tag tokens is settled with. A
+// fraction counts as a whole token, what is no count as none.
+func Tokens(usage map[string]any) (sum int64) {
 	u := vm.Opts(usage)
-	return u.Int("input_tokens", 0) + u.Int("cache_read_input_tokens", 0) + u.Int("cache_creation_input_tokens", 0) + u.Int("output_tokens", 0)
+	for _, key := range []string{"input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens"} {
+		if f := math.Ceil(u.Float(key, 0)); f > 0 {
+			sum += int64(min(f, maxTokens))
+		}
+	}
+	return sum
 }
 
 func toolNames(request map[string]any) []any {

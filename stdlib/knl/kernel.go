@@ -35,12 +35,18 @@ type Kernel struct {
 
 	mu    sync.Mutex
 	beats map[string]*pending
+	order int64
 	marks map[string]mark
 	turns map[string]*turns // of beats whose calls run side by side
 }
 
 // pending is what a beat has reserved and when it began.
 type pending struct {
+	session  string
+	task     *vm.Task
+	order    int64 // in which beats began
+	sent     bool  // its first call has left
+	saw      int64 // tokens that providers said its calls took
 	tokens   int64
 	reserved bool
 	start    time.Time
@@ -53,6 +59,8 @@ func (k *Kernel) begun(beat string, p *pending) {
 	if k.beats == nil {
 		k.beats = map[string]*pending{}
 	}
+	k.order++
+	p.order = k.order
 	k.beats[beat] = p
 }
 
@@ -61,6 +69,50 @@ func (k *Kernel) running(beat string) *pending {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.beats[beat]
+}
+
+// Covers implements llm.Beats.
+func (k *Kernel) Covers(task *vm.Task, session, beat string) (open string, first bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	p := k.beats[beat]
+	if p != nil && p.session != session {
+		p = nil
+	}
+	if open = beat; p == nil && task != nil {
+		for id, other := range k.beats {
+			if other.task == task && (p == nil || other.order > p.order) {
+				open, p = id, other
+			}
+		}
+	}
+	if p == nil {
+		return "", false
+	}
+	first = !p.sent
+	p.sent = true
+	return open, first
+}
+
+// Saw implements llm.Beats.
+func (k *Kernel) Saw(beat string, tokens int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if p := k.beats[beat]; p != nil {
+		p.saw += tokens
+	}
+}
+
+// used is what a beat is charged: what its device says, and at least what providers
+// said to this process. ok is false where nothing is known, and what was reserved
+// stays spent.
+func (k *Kernel) used(p *pending, usage map[string]any) (tokens int64, ok bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if usage != nil {
+		return max(Tokens(usage), p.saw), true
+	}
+	return p.saw, p.saw > p.tokens
 }
 
 func (k *Kernel) ended(beat string) {

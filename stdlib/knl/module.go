@@ -90,7 +90,7 @@ func Module(k *Kernel, tools Tools) *vm.Module {
 				Name: "read", Doc: "A page of a session without the bodies of its requests: what a fold needs. Part of knl.beat.",
 				Params:  []vm.Param{handle, {Name: "from", Type: vm.Integer}},
 				Results: []vm.Param{{Name: "events", Type: vm.List}, {Name: "truncated", Type: vm.Boolean}},
-				Effect:  vm.Read, Record: vm.RecordMark, Waits: true,
+				Effect:  vm.Read, Record: vm.RecordNone, Waits: true,
 				Impl: func(ctx context.Context, c *vm.Call) ([]vm.Value, error) {
 					s, err := sessionOf(c.Args[0])
 					if err != nil {
@@ -114,7 +114,7 @@ func Module(k *Kernel, tools Tools) *vm.Module {
 			{
 				Name: "export", Doc: "A whole session, as \"events\" or as \"messages\".",
 				Params:  []vm.Param{handle, {Name: "as", Type: vm.String}},
-				Results: []vm.Param{{Name: "records", Type: vm.List}}, Effect: vm.Read, Record: vm.RecordMark, Waits: true,
+				Results: []vm.Param{{Name: "records", Type: vm.List}}, Effect: vm.Read, Record: vm.RecordNone, Waits: true,
 				Impl: func(ctx context.Context, c *vm.Call) ([]vm.Value, error) {
 					s, err := sessionOf(c.Args[0])
 					if err != nil {
@@ -142,11 +142,11 @@ func (k *Kernel) beatFuncs(handle vm.Param, tools Tools) []vm.Function {
 		{
 			Name: "beat_begin", Doc: "Reserves a beat and records its request in one commit. Part of knl.beat.",
 			Params: []vm.Param{handle, {Name: "beat", Type: vm.Options, Fields: []vm.Param{
-				{Name: "beat", Type: vm.String}, {Name: "request", Type: vm.Map},
+				{Name: "request", Type: vm.Map},
 				{Name: "window", Type: vm.Map, Optional: true}, {Name: "cost", Type: vm.Integer, Optional: true},
 				{Name: "max_tokens", Type: vm.Integer, Optional: true, Doc: "the reply's limit where the request names none"},
 			}}},
-			Results: []vm.Param{{Name: "begun", Type: vm.Map}}, Effect: vm.Write, Record: vm.RecordMark, Waits: true,
+			Results: []vm.Param{{Name: "begun", Type: vm.Map}}, Effect: vm.Write, Record: vm.RecordNone, Waits: true,
 			Impl: k.beatBegin,
 		},
 		{
@@ -156,7 +156,7 @@ func (k *Kernel) beatFuncs(handle vm.Param, tools Tools) []vm.Function {
 				{Name: "usage", Type: vm.Map, Optional: true}, {Name: "stop_reason", Type: vm.String, Optional: true},
 				{Name: "finish_reason", Type: vm.String, Optional: true}, {Name: "failed", Type: vm.Map, Optional: true},
 			}}},
-			Effect: vm.Write, Record: vm.RecordMark, Waits: true, Impl: k.beatEnd,
+			Effect: vm.Write, Record: vm.RecordNone, Waits: true, Impl: k.beatEnd,
 		},
 		{
 			Name: "beat_done", Doc: "Tells the event stream how a beat ended. Part of knl.beat.",
@@ -180,7 +180,7 @@ func (k *Kernel) beatFuncs(handle vm.Param, tools Tools) []vm.Function {
 				{Name: "turn", Type: vm.Integer, Optional: true, Doc: "place among calls that run side by side"},
 				{Name: "contract", Type: vm.Options, Optional: true, Fields: tools.Fields},
 			}}},
-			Results: []vm.Param{{Name: "result", Type: vm.Map}}, Effect: vm.Write, Record: vm.RecordMark, Waits: true,
+			Results: []vm.Param{{Name: "result", Type: vm.Map}}, Effect: vm.Write, Record: vm.RecordNone, Waits: true,
 			Impl: func(ctx context.Context, c *vm.Call) ([]vm.Value, error) {
 				return k.dispatch(ctx, c, tools.ContractOf, tools.HandlerOf)
 			},

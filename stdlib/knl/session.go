@@ -59,13 +59,13 @@ func (k *Kernel) class() *vm.Class {
 			Name: "events", Doc: "Events from a seq on, at most 1000, and whether there are more: page by asking from the last seq + 1.",
 			Params:  []vm.Param{{Name: "from", Type: vm.Integer, Optional: true}},
 			Results: []vm.Param{{Name: "events", Type: vm.List}, {Name: "truncated", Type: vm.Boolean}},
-			Effect:  vm.Read, Record: vm.RecordMark, Waits: true,
+			Effect:  vm.Read, Record: vm.RecordNone, Waits: true,
 		}, func(ctx context.Context, c *vm.Call, s *session.Session) ([]vm.Value, error) {
 			return page(ctx, s, c.Int(0, 1), true)
 		}),
 		bind(vm.Function{
 			Name: "len", Doc: "How many events there are.", Results: []vm.Param{{Name: "n", Type: vm.Integer}},
-			Effect: vm.Read, Record: vm.RecordMark, Waits: true,
+			Effect: vm.Read, Record: vm.RecordNone, Waits: true,
 		}, func(ctx context.Context, _ *vm.Call, s *session.Session) ([]vm.Value, error) {
 			n, err := s.Len(ctx)
 			return []vm.Value{n}, err
@@ -74,7 +74,7 @@ func (k *Kernel) class() *vm.Class {
 			Name: "view", Doc: "view(\"tail\", {n = 20}): the last n events.",
 			Params: []vm.Param{{Name: "name", Type: vm.String},
 				{Name: "opts", Type: vm.Options, Optional: true, Fields: []vm.Param{{Name: "n", Type: vm.Integer, Optional: true}}}},
-			Results: []vm.Param{{Name: "events", Type: vm.List}}, Effect: vm.Read, Record: vm.RecordMark, Waits: true,
+			Results: []vm.Param{{Name: "events", Type: vm.List}}, Effect: vm.Read, Record: vm.RecordNone, Waits: true,
 		}, view),
 		bind(vm.Function{
 			Name: "reserve", Doc: "Asks for units: a number of the first tag, or a table by tag. Gives whether they were granted, and the tag; a refusal is recorded and does not raise.",

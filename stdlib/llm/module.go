@@ -56,7 +56,7 @@ func Module(s *Sender, learn func(name, value string)) *vm.Module {
 			{
 				Name: "send",
 				Doc: "Sends a request's body and waits for the whole reply: {status, headers, body, notes}. Any status is a reply; raises where none came. " +
-					"A retry is recorded in the session before it leaves.",
+					"A retry is recorded in the session before it leaves. Outside a beat it takes from the run's budget: refused where that does not cover it.",
 				Params: []vm.Param{
 					{Name: "body", Type: vm.Map},
 					{Name: "opts", Type: vm.Options, Optional: true, Fields: append([]vm.Param{
@@ -92,7 +92,7 @@ func askOf(o vm.Opts, learn func(name, value string)) Ask {
 func (s *Sender) send(ctx context.Context, c *vm.Call, learn func(name, value string)) ([]vm.Value, error) {
 	o := c.Map(1)
 	call := Call{
-		Ask: askOf(o, learn), Path: o.Str("path", "chat/completions"), Body: c.Map(0), Beat: o.Str("beat", ""),
+		Ask: askOf(o, learn), Path: o.Str("path", "chat/completions"), Body: c.Map(0), Beat: o.Str("beat", ""), Task: c.Task,
 		Retries: int(o.Int("max_retries", DefaultRetries)),
 	}
 	var err error

@@ -13,6 +13,7 @@ import (
 	"ashlar/kernel/logjson"
 	"ashlar/stdlib/llm/openai"
 	"ashlar/stdlib/llm/record"
+	"ashlar/vm"
 )
 
 // Bounds of one call whose options name none.
@@ -35,6 +36,8 @@ type Sender struct {
 	Seam      Seam
 	Now       func() time.Time
 	Sleep     func(ctx context.Context, d time.Duration) error
+	Pool      Pool  // nil: nothing is bounded
+	Beats     Beats // nil: there are none
 	// Delta sees each piece of text as it comes, for the event stream; may be nil.
 	Delta func(session, beat, kind, text string)
 }
@@ -58,6 +61,7 @@ type Call struct {
 	Retries  int
 	Session  string // ids for Delta; "" outside a beat
 	Beat     string
+	Task     *vm.Task // that makes the call; nil outside a script
 	// OnDelta is the script's own callback; its error ends the call.
 	OnDelta func(ctx context.Context, kind, text string) error
 	// OnRetry commits the record of a retry before it leaves.
@@ -74,8 +78,8 @@ type Reply struct {
 }
 
 // Send makes one call. An HTTP status is a reply; kinds of the errors: network,
-// timeout, cancelled, limit, not_found (a recording without the answer), and
-// those of Resolve.
+// timeout, cancelled, limit, not_found (a recording without the answer), refused
+// (the run's budget does not cover it, nothing was sent), and those of Resolve.
 func (s *Sender) Send(ctx context.Context, c Call) (Reply, error) {
 	target, err := s.Directory.Resolve(c.Ask)
 	if err != nil {
@@ -88,6 +92,19 @@ func (s *Sender) Send(ctx context.Context, c Call) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
+	hold, body, err := s.reserve(ctx, c, target, body)
+	if err != nil {
+		return Reply{}, err
+	}
+	reply, err := s.attempts(ctx, c, target, body)
+	if serr := s.settle(ctx, hold, reply); err == nil {
+		err = serr
+	}
+	return reply, err
+}
+
+// attempts sends until there is an answer, or no retry left.
+func (s *Sender) attempts(ctx context.Context, c Call, target Target, body []byte) (Reply, error) {
 	chance := sha256.Sum256(body)
 	pause := pauses()
 	for attempt := 1; ; attempt++ {

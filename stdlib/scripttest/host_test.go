@@ -119,7 +119,7 @@ func newWorld(t *testing.T) *world {
 	}
 	w.host.Modules = []*vm.Module{
 		log.Module(), env.Module("agent-1"), json.Module(area), path.Module(), timemod.Module(), fs.Module(area), crypto.Module(),
-		task.Module(w.host), job.Module(), toolmod.Module(w.bus),
+		task.Module(w.host), job.Module(), toolmod.Module(w.bus, nil),
 		httpmod.Module(httpmod.Client{HTTP: &http.Client{}, Trace: map[string]string{"x-trace-id": "trace-1", "x-run-id": ""}, Keep: keep}),
 		sh.Module(sh.Shell{Starter: starter, Keep: keep, Environ: func(add map[string]string) []string {
 			return proc.Environment{Parent: parent, Set: add}.List()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ashlar/kernel"
+	"ashlar/kernel/session/budget"
 	"ashlar/kernel/tool"
 	"ashlar/vm"
 )
@@ -73,8 +74,34 @@ func HandlerOf(fn *vm.Func) tool.Handler {
 	}
 }
 
-// Module declares the namespace over a bus.
-func Module(bus *tool.Bus) *vm.Module {
+// Pool is the run's budget, from which a script's own calls take.
+type Pool interface {
+	Reserve(ctx context.Context, amounts budget.Amounts) (granted bool, tag string, err error)
+}
+
+// counter is the recorder of a call that no session records: it only reserves.
+type counter struct{ pool Pool }
+
+// Intent implements tool.Recorder.
+func (c counter) Intent(ctx context.Context, call tool.Call) error {
+	granted, tag, err := c.pool.Reserve(ctx, budget.Amounts{budget.ToolCalls: 1})
+	if err == nil && !granted {
+		err = kernel.Errorf("tool."+call.Name, kernel.Refused, "the run's budget of %s does not cover the call", tag)
+	}
+	return err
+}
+
+// Outcome implements tool.Recorder.
+func (counter) Outcome(context.Context, tool.Call, tool.Result) error { return nil }
+
+// Refuse implements tool.Recorder.
+func (counter) Refuse(context.Context, tool.Call, tool.Result) error { return nil }
+
+// Keep implements tool.Recorder: the script has the whole result.
+func (counter) Keep(context.Context, []byte) (string, error) { return "", nil }
+
+// Module declares the namespace over a bus. pool may be nil: nothing is bounded.
+func Module(bus *tool.Bus, pool Pool) *vm.Module {
 	nameParam := vm.Param{Name: "name", Type: vm.String}
 	return &vm.Module{
 		Name: "tool",
@@ -103,11 +130,11 @@ func Module(bus *tool.Bus) *vm.Module {
 				},
 			},
 			{
-				Name: "call", Doc: "Runs a tool by name and gives what its handler returned. An unknown name and a failing handler raise.",
+				Name: "call", Doc: "Runs a tool by name and gives what its handler returned. An unknown name and a failing handler raise, and so does a call that the run's budget does not cover.",
 				Params:  []vm.Param{nameParam, {Name: "input", Type: vm.Map, Optional: true}},
 				Results: []vm.Param{{Name: "result", Type: vm.Any}},
-				Effect:  vm.Write, Record: vm.RecordMark, Waits: true,
-				Impl: func(ctx context.Context, c *vm.Call) ([]vm.Value, error) { return call(ctx, bus, c) },
+				Effect:  vm.Write, Record: vm.RecordNone, Waits: true,
+				Impl: func(ctx context.Context, c *vm.Call) ([]vm.Value, error) { return call(ctx, bus, pool, c) },
 			},
 			{
 				Name: "list", Doc: "The names of the registered tools, sorted.", Effect: vm.Pure,
@@ -147,12 +174,16 @@ func schemaOf(c tool.Contract) map[string]any {
 	return m
 }
 
-func call(ctx context.Context, bus *tool.Bus, c *vm.Call) ([]vm.Value, error) {
+func call(ctx context.Context, bus *tool.Bus, pool Pool, c *vm.Call) ([]vm.Value, error) {
 	args := map[string]any(c.Map(1))
 	if args == nil {
 		args = map[string]any{}
 	}
-	r, err := bus.Dispatch(ctx, tool.Call{Name: c.Str(0), Args: args})
+	one := tool.Call{Name: c.Str(0), Args: args}
+	if pool != nil {
+		one.Record = counter{pool}
+	}
+	r, err := bus.Dispatch(ctx, one)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,159 @@
+package llm
+
+import (
+	"context"
+	"math"
+
+	"ashlar/kernel"
+	"ashlar/kernel/logjson"
+	"ashlar/kernel/session/budget"
+	"ashlar/vm"
+)
+
+// Pool is the run's budget, from which a call outside a beat takes.
+type Pool interface {
+	Has(tag string) bool
+	Remaining(ctx context.Context, tag string) (left int64, ok bool, err error)
+	Reserve(ctx context.Context, amounts budget.Amounts) (granted bool, tag string, err error)
+	SettleUse(ctx context.Context, tag string, reserved, used int64) error
+}
+
+// Beats knows the beats that run. The reserve of a beat covers its first call.
+type Beats interface {
+	// Covers names the open beat that a call belongs to: the one that the call names,
+	// or the one that its task is in; "" for none. first is true once for each beat.
+	Covers(task *vm.Task, session, beat string) (open string, first bool)
+	// Saw is told what a provider said, or at least, of a beat's calls.
+	Saw(beat string, tokens int64)
+}
+
+// Bounds of what a reply may claim and a request may ask for.
+const (
+	maxCount      = 1_000_000_000 // tokens of one reply; a larger figure is no figure
+	maxAsked      = 1 << 40       // tokens that a request reserves at most for a reply
+	maxReplies    = 1 << 20       // that one request asks for
+	bytesPerToken = 3.2
+)
+
+// hold is what one call has of the budget.
+type hold struct {
+	beat   string // the open beat that it belongs to
+	tokens int64  // reserved of the pool
+	pooled bool   // tokens are to be settled with the pool
+}
+
+// reserve takes from the pool what a call may use, unless a beat has done so. Where
+// tokens are bounded and the request names no limit, it gets what is left as one.
+func (s *Sender) reserve(ctx context.Context, c Call, t Target, body []byte) (hold, []byte, error) {
+	var h hold
+	if s.Beats != nil {
+		var first bool
+		if h.beat, first = s.Beats.Covers(c.Task, c.Session, c.Beat); first {
+			return h, body, nil
+		}
+	}
+	if s.Pool == nil {
+		return h, body, nil
+	}
+	amounts := budget.Amounts{budget.Beats: 1}
+	if s.Pool.Has(budget.Tokens) {
+		h.pooled = true
+		input := int64(len(body)+1) / 2
+		replies := min(max(1, integer(c.Body["n"])), maxReplies)
+		most := max(integer(c.Body["max_tokens"]), integer(c.Body["max_completion_tokens"]))
+		if most <= 0 {
+			left, _, err := s.Pool.Remaining(ctx, budget.Tokens)
+			if err != nil {
+				return h, nil, err
+			}
+			most = max(1, (left-input)/replies)
+			if body, err = limited(c.Body, t, most); err != nil {
+				return h, nil, err
+			}
+		}
+		h.tokens = input + min(most, maxAsked)*replies
+		amounts[budget.Tokens] = h.tokens
+	}
+	granted, tag, err := s.Pool.Reserve(ctx, amounts)
+	if err == nil && !granted {
+		err = kernel.Errorf("llm.send", kernel.Refused, "not sent: the run's budget of %s does not cover the call", tag)
+	}
+	return h, body, err
+}
+
+// limited encodes a request with a limit of its reply.
+func limited(body map[string]any, t Target, most int64) ([]byte, error) {
+	delete(body, "max_tokens")
+	delete(body, "max_completion_tokens")
+	model, _ := body["model"].(string)
+	key := "max_tokens"
+	if t.Dialect == "openai" && reasoning(model) {
+		key = "max_completion_tokens"
+	}
+	body[key] = most
+	return logjson.Marshal(body)
+}
+
+// reasoning knows the models that take max_completion_tokens alone (llm_proto.openai
+// knows them by the same names).
+func reasoning(model string) bool {
+	if len(model) > 1 && model[0] == 'o' && model[1] >= '0' && model[1] <= '9' {
+		return true
+	}
+	return len(model) >= 5 && model[:5] == "gpt-5"
+}
+
+// settle gives back what a call has not used. One that brought no figure is
+// estimated; one that brought nothing stays spent.
+func (s *Sender) settle(ctx context.Context, h hold, r Reply) error {
+	ctx = context.WithoutCancel(ctx)
+	used, whole := usage(r)
+	if h.beat != "" && !h.pooled && s.Beats != nil {
+		s.Beats.Saw(h.beat, used)
+	}
+	if !h.pooled || used == 0 {
+		return nil
+	}
+	if !whole {
+		used += answered(r)
+	}
+	return s.Pool.SettleUse(ctx, budget.Tokens, h.tokens, used)
+}
+
+// usage is what the provider counted; where it counted nothing, the least that it
+// was, and whole is false. 0 where there is no answer.
+func usage(r Reply) (tokens int64, whole bool) {
+	body, _ := r.Body.(map[string]any)
+	u, _ := body["usage"].(map[string]any)
+	prompt, completion := figure(u["prompt_tokens"]), figure(u["completion_tokens"])
+	switch {
+	case prompt >= 0 && completion >= 0:
+		return prompt + completion, true
+	case r.Status >= 300 || body == nil || body["error"] != nil:
+		return 0, false
+	}
+	return int64(math.Ceil(float64(r.Sent) / bytesPerToken)), false
+}
+
+// answered estimates the tokens of an answer.
+func answered(r Reply) int64 {
+	body, _ := r.Body.(map[string]any)
+	b, err := logjson.Marshal(body["choices"])
+	if err != nil {
+		return 0
+	}
+	return int64(math.Ceil(float64(len(b)) / bytesPerToken))
+}
+
+// figure reads a count of tokens; -1 for what no provider means.
+func figure(v any) int64 {
+	if n, ok := v.(int64); ok && n >= 0 && n < maxCount {
+		return n
+	}
+	return -1
+}
+
+func integer(v any) int64 {
+	n, _ := v.(int64)
+	return n
+}
