@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"ashlar/kernel"
 	"ashlar/kernel/ident"
@@ -97,7 +98,7 @@ func (l *live) host(ctx context.Context, seam llm.Seam, player *record.Player) *
 	}
 	sender := &llm.Sender{
 		Directory: l.directory(ctx, l.env, player), Seam: seam, Now: ws.opts.Clock.Now, Sleep: clock{}.Sleep, Delta: l.emit.delta,
-		Pool: l.handle,
+		Pool: l.handle, Usage: func(session, beat string, f map[string]any) { l.fact("usage", session, beat, f) },
 	}
 	kern := &knl.Kernel{
 		Book: l.book, Bus: bus, IDs: ws.ids, Now: ws.opts.Clock.Now, Labels: l.task.Labels, Emit: l.fact,
@@ -236,7 +237,16 @@ func (l *live) log(level, msg string, _ map[string]any) {
 	if rank(level) < rank(firstOf(l.ws.environ["ASHLAR_LOG"], "info")) {
 		return
 	}
-	_, _ = io.WriteString(l.ws.opts.Stderr, l.ws.redact.String(fmt.Sprintf("%s: %s\n", level, msg)))
+	// Redacted before it is cut, so that no half of a secret stays.
+	msg = l.ws.redact.String(msg)
+	if over := len(msg) - MaxLogLine; over > 0 {
+		end := MaxLogLine
+		for end > 0 && !utf8.RuneStart(msg[end]) {
+			end--
+		}
+		msg = fmt.Sprintf("%s… [%d more bytes]", msg[:end], len(msg)-end)
+	}
+	_, _ = io.WriteString(l.ws.opts.Stderr, level+": "+msg+"\n")
 }
 
 func rank(level string) int {

@@ -22,6 +22,9 @@ type Limit struct {
 	What  string
 }
 
+// MaxLogLine is where a script's log line is cut.
+const MaxLogLine = 8 << 10
+
 // Limits lists the bounds that hold for every run, with their units: what `ashlar
 // api limits` prints. Each is a constant of the package that enforces it.
 func Limits() []Limit {
@@ -46,6 +49,7 @@ func Limits() []Limit {
 		{"llm_timeout", ms(llm.DefaultTimeout), "ms", "one attempt of a model call whose options name none"},
 		{"llm_progress", ms(llm.DefaultProgress), "ms", "without data, for such a call"},
 		{"llm_retries", llm.DefaultRetries, "attempts", "after the first, for such a call"},
+		{"log_line", MaxLogLine, "bytes", "a line of log.info and its like"},
 		{"stream_buffer", StreamBuffer, "lines", "the event stream before deltas are dropped"},
 	}
 }

@@ -51,11 +51,15 @@ func (w *Workspace) Log(ctx context.Context) (*Log, error) {
 	return &Log{store: s}, nil
 }
 
-// Sessions lists sessions by id, strictly after an id. Only those that match stay:
-// labels all equal, project "" any. next is where to go on; "" at the end.
+// Sessions lists sessions in the order in which they were opened, the newest last,
+// strictly after an id. Only those that match stay: labels all equal, project "" any.
+// next is where to go on; "" at the end. Kind not_found for an id that is none.
 func (l *Log) Sessions(ctx context.Context, after string, limit int, labels map[string]any, project string) (list []SessionInfo, next string, err error) {
 	for {
 		heads, err := l.store.Streams(ctx, after, store.MaxPage)
+		if errors.Is(err, kernel.NotFound) {
+			return nil, "", kernel.Errorf("log", kernel.NotFound, "no session %s in this log", after)
+		}
 		if err != nil {
 			return nil, "", err
 		}

@@ -116,7 +116,7 @@ func (s *NDJSON) drain() {
 func (s *NDJSON) write(f Fact) {
 	b, err := f.line()
 	if err != nil {
-		return // a field without JSON: the fact is in the log, not on the stream
+		return // no field but one of the envelope can do that
 	}
 	if _, err := s.w.Write(b); err != nil {
 		s.mu.Lock()

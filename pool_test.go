@@ -91,6 +91,9 @@ local good = 0
 for i = 1, 50 do if pcall(send, {}, { max_tokens = 20 }) then good = good + 1 end end
 return good`, bounds(ashlar.Bounds{Tokens: 500}))
 	_, used := r.moved(res, event.BudgetSettled, "tokens", "used")
+	if got := num(res.Usage, "input") + num(res.Usage, "output"); got != used {
+		t.Errorf("the run's usage is %d, %d were settled", got, used)
+	}
 	if n := int64(len(r.model.Requests())); n < 7 || n > 10 || used != n*50 || res.StoppedBy != "tokens" {
 		t.Errorf("%d requests, %d tokens settled, stopped by %q", n, used, res.StoppedBy)
 	}

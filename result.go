@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"ashlar/kernel"
@@ -96,31 +97,53 @@ func (r Result) Object() map[string]any {
 	return m
 }
 
-// errorObject is an error as records and streams carry it.
+// errorObject is an error as records and streams carry it: it always has a JSON.
 func errorObject(err error) map[string]any {
 	var e *vm.Error
 	if errors.As(err, &e) {
-		m := map[string]any{"kind": firstOf(e.Kind, "script"), "message": e.Error()}
+		m := map[string]any{"kind": valid(firstOf(e.Kind, "script")), "message": valid(e.Error())}
 		if e.Position != "" {
-			m["position"] = e.Position
+			m["position"] = valid(e.Position)
 		}
 		if e.Traceback != "" {
-			m["traceback"] = e.Traceback
+			m["traceback"] = valid(e.Traceback)
 		}
 		return m
 	}
-	return map[string]any{"kind": kindName(err), "message": err.Error()}
+	return map[string]any{"kind": kindName(err), "message": valid(err.Error())}
 }
 
-// Explain gives an error as a person reads it: a script's error with its position
-// and traceback, where they are known.
-func Explain(err error) string {
+// Explain gives an error as a person reads it. A script's own error comes with its
+// traceback; what a syscall raised, and what a script raised without a position
+// (error(text, 0): it is meant for whoever reads it), says what to do by itself and
+// has the script's line alone. full gives the traceback always.
+func Explain(err error, full bool) string {
 	text := err.Error()
 	var e *vm.Error
-	if errors.As(err, &e) && e.Traceback != "" {
-		text += "\n" + e.Traceback
+	if !errors.As(err, &e) || e.Traceback == "" {
+		return text
+	}
+	said := e.Kind != "" || e.Value == nil && e.Position == ""
+	if full || !said {
+		return text + "\n" + e.Traceback
+	}
+	if e.Kind != "" {
+		if at := scriptLine(e.Traceback); at != "" {
+			text += "\n  at " + at
+		}
 	}
 	return text
+}
+
+// scriptLine is the innermost line of a traceback that is none of ours.
+func scriptLine(trace string) string {
+	for line := range strings.Lines(trace) {
+		at, _, ok := strings.Cut(strings.TrimSpace(line), ": ")
+		if ok && strings.Contains(at, ":") && !strings.HasPrefix(at, "embedded.") {
+			return at
+		}
+	}
+	return ""
 }
 
 // kindName is the kind of an ending's error: a cut is named by what cut it.

@@ -125,7 +125,7 @@ func (r *rig) ok(source string, change ...func(*ashlar.Task)) ashlar.Result {
 	r.t.Helper()
 	res := r.script(source, change...)
 	if res.Err != nil {
-		r.t.Fatalf("%s\n%s", ashlar.Explain(res.Err), r.stderr)
+		r.t.Fatalf("%s\n%s", ashlar.Explain(res.Err, true), r.stderr)
 	}
 	return res
 }

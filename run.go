@@ -11,6 +11,7 @@ import (
 
 	"ashlar/kernel"
 	"ashlar/kernel/event"
+	"ashlar/kernel/logjson"
 	"ashlar/kernel/proc"
 	"ashlar/kernel/run"
 	"ashlar/kernel/session"
@@ -64,7 +65,7 @@ func (r *Run) begin(ctx context.Context) (*live, error) {
 		return nil, err
 	}
 	h, err := ledger.Begin(ctx, run.Start{
-		Block: r.block, Digest: r.digest, Project: r.ws.project, Labels: r.task.Labels, Bounds: r.task.Bounds.pool(),
+		Block: valid(r.block), Digest: r.digest, Project: valid(r.ws.project), Labels: r.task.Labels, Bounds: r.task.Bounds.pool(),
 		Deadline: r.task.Bounds.Deadline,
 	})
 	if err != nil {
@@ -94,7 +95,7 @@ func (r *Run) started() map[string]any {
 	for k, v := range r.task.Labels {
 		labels[k] = v
 	}
-	return map[string]any{"block": r.block, "project": r.ws.project, "profile": "dev", "budget": bounds, "sandbox": false,
+	return map[string]any{"block": valid(r.block), "project": valid(r.ws.project), "profile": "dev", "budget": bounds, "sandbox": false,
 		"context_files": []any{}, "labels": labels}
 }
 
@@ -164,6 +165,12 @@ func (e *ending) run(ctx context.Context) (value any, err error) {
 	}
 	if err == nil {
 		err = returnable(value, "$")
+	}
+	if err == nil {
+		// What has no JSON is the block's error, before anything is recorded of it.
+		if _, jerr := logjson.Marshal(value); jerr != nil {
+			err = kernel.Errorf("run", kernel.Validation, "the block returned what has no JSON: %s", kernel.Message(jerr))
+		}
 	}
 	return value, err
 }
@@ -319,18 +326,36 @@ func (e *ending) settle(value any, err error, stuck bool) {
 		out.Result = value
 	}
 	serr := e.handle.Settle(ctx, out)
+	if errors.Is(serr, kernel.Validation) {
+		// What cannot be recorded is no reason to leave the run without an end.
+		again := run.Outcome{State: state, StoppedBy: stopped, Error: errorObject(firstError(err, serr))}
+		if state == run.Completed {
+			again.State = run.Failed
+		}
+		if aerr := e.handle.Settle(ctx, again); aerr != nil {
+			e.ws.opts.Notice("the end of the run: " + aerr.Error())
+		}
+	}
 	e.result = Result{
 		Run: e.handle.ID(), Status: string(state), StoppedBy: stopped, Usage: e.usage, Err: err, Unused: e.unused,
 		Elapsed: e.ws.opts.Clock.Now().Sub(e.start), Abandoned: stuck, signal: signal, Heads: map[string]string{},
 	}
-	if err == nil {
+	switch {
+	case err == nil && serr == nil:
 		e.result.Value = value
-	}
-	if serr != nil && err == nil {
+	case err == nil:
 		e.result.Err, e.result.Status = serr, string(run.Failed)
 	}
 	e.heads(ctx)
 	e.emit.emit("run_finished", "", "", e.finished())
+}
+
+// firstError gives the first of two that is one.
+func firstError(a, b error) error {
+	if a != nil {
+		return a
+	}
+	return b
 }
 
 // closeSessions ends what the block left open: dropped after a normal ending, error
@@ -338,7 +363,7 @@ func (e *ending) settle(value any, err error, stuck bool) {
 func (e *ending) closeSessions(ctx context.Context, err error, cut string) {
 	reason, detail := session.ReasonDropped, ""
 	if err != nil {
-		reason, detail = session.ReasonError, firstOf(cut, e.ws.redact.String(err.Error()))
+		reason, detail = session.ReasonError, firstOf(cut, valid(e.ws.redact.String(err.Error())))
 	}
 	for _, b := range e.openBooks() {
 		if cerr := b.CloseRun(ctx, reason, detail); cerr != nil {

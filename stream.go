@@ -2,6 +2,8 @@ package ashlar
 
 import (
 	"io"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,7 +25,7 @@ type Fact struct {
 // StreamVersion is the "v" of every line; renaming or removing a field raises it.
 const StreamVersion = 1
 
-// line is the fact as NDJSON.
+// line is the fact as NDJSON. What of it has no JSON is named in "omitted".
 func (f Fact) line() ([]byte, error) {
 	m := map[string]any{"v": int64(StreamVersion), "seq": f.Seq, "at": f.At.UTC().Format(time.RFC3339Nano), "run": f.Run, "type": f.Type}
 	if f.Session != "" {
@@ -36,6 +38,23 @@ func (f Fact) line() ([]byte, error) {
 		m[k] = v
 	}
 	b, err := logjson.Marshal(m)
+	if err != nil {
+		// A field without JSON does not take its line with it.
+		omitted := []any{}
+		for _, k := range slices.Sorted(maps.Keys(f.Fields)) {
+			v := validValue(f.Fields[k])
+			if _, err := logjson.Marshal(v); err == nil {
+				m[k] = v
+				continue
+			}
+			delete(m, k)
+			omitted = append(omitted, valid(k))
+		}
+		if len(omitted) > 0 {
+			m["omitted"] = omitted
+		}
+		b, err = logjson.Marshal(m)
+	}
 	return append(b, '\n'), err
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+	"unicode/utf8"
 
 	"ashlar/embedded"
 	"ashlar/kernel"
@@ -89,6 +90,7 @@ func (w *Workspace) Prepare(t Task) (*Run, error) {
 	if t.Agent && (t.Prompt == nil || *t.Prompt == "") {
 		return nil, kernel.Errorf(op, kernel.Validation, "the agent needs a prompt: ashlar run -a \"PROMPT\"")
 	}
+	t.Labels = validMap(t.Labels)
 	r := &Run{ws: w, task: t}
 	var tiers []resolve.Tier
 	if t.Agent {
@@ -139,6 +141,9 @@ func readScript(name string) ([]byte, string, error) {
 	}
 	if err != nil {
 		return nil, "", kernel.Errorf(op, kernel.Storage, "script %s: %w", name, err)
+	}
+	if !utf8.ValidString(filepath.Base(path)) {
+		return nil, "", kernel.Errorf(op, kernel.Validation, "script %q: its name is not UTF-8 text, which the log needs it to be; give the file another name", path)
 	}
 	st, err := os.Stat(path)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"ashlar/kernel"
 	"ashlar/kernel/ident"
@@ -76,6 +77,9 @@ func Open(_ context.Context, o Options) (*Workspace, error) {
 	}
 	if st, err := os.Stat(abs); err != nil || !st.IsDir() {
 		return nil, kernel.Errorf("open", kernel.Validation, "project %s is no directory (name one with --project)", project)
+	}
+	if !utf8.ValidString(abs) {
+		return nil, kernel.Errorf("open", kernel.Validation, "project %q: its path is not UTF-8 text, which the log needs it to be; give the directory another name", abs)
 	}
 	w.project = abs
 	for _, n := range dotenv(abs, w.environ) {

@@ -36,7 +36,7 @@ func block(dir, url, src string) (any, *ashlar.Workspace, error) {
 	}
 	result := r.Execute(context.Background())
 	if result.Err != nil {
-		return nil, nil, fmt.Errorf("the block: %s", ashlar.Explain(result.Err))
+		return nil, nil, fmt.Errorf("the block: %s", ashlar.Explain(result.Err, true))
 	}
 	return result.Value, ws, nil
 }

@@ -8,68 +8,115 @@ import (
 	"github.com/spf13/cobra"
 
 	"ashlar"
-	"ashlar/stdlib"
 	"ashlar/vm"
 )
 
 func newAPI(p *process) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use:     "api [NAMESPACE | limits]",
-		Short:   "The syscall reference: what scripts can call",
-		Example: "  ashlar api\n  ashlar api std.fs\n  ashlar api limits",
+		Use:   "api [NAME | limits]",
+		Short: "The reference of what scripts can call",
+		Long: `The reference of what scripts can call. NAME is a namespace (std.fs), a handle that
+one gives (session, task, file), or a Lua module of the binary (agent, knl.device):
+of a module, the comment that is its contract.`,
+		Example: "  ashlar api\n  ashlar api std.fs\n  ashlar api session\n  ashlar api agent\n  ashlar api limits",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return usagef("api takes one namespace, got %d arguments", len(args))
+				return usagef("api takes one name, got %d arguments", len(args))
 			}
 			return nil
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
-			name := ""
-			if len(args) == 1 {
-				name = args[0]
-			}
-			if name == "limits" {
+			switch {
+			case len(args) == 1 && args[0] == "limits":
 				return printLimits(p.stdout, asJSON)
+			case len(args) == 1:
+				return printOne(p.stdout, args[0], asJSON)
 			}
-			return printAPI(p.stdout, name, asJSON)
+			return printAll(p.stdout, asJSON)
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }
 
-func printAPI(w io.Writer, name string, asJSON bool) error {
-	modules := stdlib.Modules(stdlib.Needs{})
-	var names []string
+// printAll prints every signature: namespaces, handles, then the Lua modules.
+func printAll(w io.Writer, asJSON bool) error {
 	var list []any
-	found := false
-	for _, m := range modules {
-		names = append(names, m.Name)
-		if name != "" && m.Name != name {
-			continue
-		}
-		found = true
+	for _, m := range ashlar.Namespaces() {
+		list = append(list, moduleObject(m))
 		if asJSON {
-			list = append(list, moduleObject(m))
 			continue
 		}
-		if name == "" {
-			fmt.Fprintf(w, "%-12s %s\n", m.Name, m.Doc)
-			for _, f := range m.Funcs {
-				fmt.Fprintf(w, "  %s\n", signature(m.Name, f))
+		fmt.Fprintf(w, "%-12s %s\n", m.Name, m.Doc)
+		for _, f := range m.Funcs {
+			fmt.Fprintf(w, "  %s\n", signature(m.Name+".", f))
+		}
+		for _, c := range m.Classes {
+			fmt.Fprintf(w, "  %s: %s\n", c.Name, c.Doc)
+			for _, f := range c.Methods {
+				fmt.Fprintf(w, "    %s\n", signature(c.Name+":", f))
 			}
-			continue
 		}
-		printModule(w, m)
 	}
-	if !found {
-		if near := nearest(name, names); near != "" {
-			return usagef("unknown namespace %q; did you mean %q?", name, near)
+	if !asJSON {
+		fmt.Fprintf(w, "\nLua modules, for require (ashlar api NAME prints the contract):\n")
+	}
+	for _, m := range ashlar.LuaModules() {
+		list = append(list, luaObject(m))
+		if !asJSON {
+			fmt.Fprintf(w, "  %-28s %s\n", m.Name, m.Doc)
 		}
-		return usagef("unknown namespace %q; there are %s", name, strings.Join(names, ", "))
 	}
 	if asJSON {
+		return writeJSON(w, list)
+	}
+	return nil
+}
+
+// printOne prints all that bears a name: knl is a module and a namespace.
+func printOne(w io.Writer, name string, asJSON bool) error {
+	var list []any
+	var words []string
+	known := func(n string) bool {
+		words = append(words, n)
+		return n == name
+	}
+	begin := func(o map[string]any) bool {
+		if list = append(list, o); len(list) > 1 && !asJSON {
+			fmt.Fprintln(w)
+		}
+		return !asJSON
+	}
+	modules := ashlar.LuaModules()
+	for _, m := range modules {
+		if m.Name == name && begin(luaObject(m)) {
+			fmt.Fprintf(w, "require(%q)\n\n%s\n", m.Name, m.Contract)
+		}
+	}
+	for _, m := range ashlar.Namespaces() {
+		if known(m.Name) && begin(moduleObject(m)) {
+			printModule(w, m)
+		}
+		for _, c := range m.Classes {
+			if known(c.Name) && begin(classObject(c)) {
+				printClass(w, c)
+			}
+		}
+	}
+	for _, m := range modules {
+		if m.Name != "knl" {
+			known(m.Name)
+		}
+	}
+	switch {
+	case len(list) == 0:
+		words = append(words, "limits")
+		if near := nearest(name, words); near != "" {
+			return usagef("unknown name %q; did you mean %q?", name, near)
+		}
+		return usagef("unknown name %q; there are %s", name, strings.Join(words, ", "))
+	case asJSON:
 		return writeJSON(w, list)
 	}
 	return nil
@@ -78,13 +125,18 @@ func printAPI(w io.Writer, name string, asJSON bool) error {
 func printModule(w io.Writer, m *vm.Module) {
 	fmt.Fprintf(w, "%s: %s\n", m.Name, m.Doc)
 	for _, f := range m.Funcs {
-		printFunction(w, signature(m.Name, f), f)
+		printFunction(w, signature(m.Name+".", f), f)
 	}
 	for _, c := range m.Classes {
-		fmt.Fprintf(w, "\n%s: %s\n", c.Name, c.Doc)
-		for _, f := range c.Methods {
-			printFunction(w, strings.Replace(signature(c.Name, f), c.Name+".", c.Name+":", 1), f)
-		}
+		fmt.Fprintln(w)
+		printClass(w, c)
+	}
+}
+
+func printClass(w io.Writer, c *vm.Class) {
+	fmt.Fprintf(w, "%s: %s\n", c.Name, c.Doc)
+	for _, f := range c.Methods {
+		printFunction(w, signature(c.Name+":", f), f)
 	}
 }
 
@@ -105,19 +157,19 @@ func docOf(p vm.Param) string {
 }
 
 // signature writes a function as a script calls it.
-func signature(module string, f vm.Function) string {
+func signature(before string, f vm.Function) string {
 	var in, out []string
 	for _, p := range f.Params {
 		s := p.Name + ": " + typeOf(p)
 		if p.Rest {
-			s = p.Name + "…: " + typeOf(p)
+			s = strings.TrimSuffix(p.Name, "…") + "…: " + typeOf(p)
 		}
 		in = append(in, s)
 	}
 	for _, p := range f.Results {
 		out = append(out, typeOf(p))
 	}
-	s := module + "." + f.Name + "(" + strings.Join(in, ", ") + ")"
+	s := before + f.Name + "(" + strings.Join(in, ", ") + ")"
 	if len(out) > 0 {
 		s += " -> " + strings.Join(out, ", ")
 	}
@@ -139,21 +191,30 @@ func typeOf(p vm.Param) string {
 }
 
 func moduleObject(m *vm.Module) map[string]any {
-	funcs := func(list []vm.Function) []any {
-		out := []any{}
-		for _, f := range list {
-			out = append(out, map[string]any{
-				"name": f.Name, "doc": f.Doc, "params": params(f.Params), "results": params(f.Results),
-				"effect": string(f.Effect), "capability": f.Capability, "waits": f.Waits,
-			})
-		}
-		return out
-	}
 	classes := []any{}
 	for _, c := range m.Classes {
-		classes = append(classes, map[string]any{"name": c.Name, "doc": c.Doc, "methods": funcs(c.Methods)})
+		classes = append(classes, classObject(c))
 	}
-	return map[string]any{"name": m.Name, "doc": m.Doc, "functions": funcs(m.Funcs), "classes": classes}
+	return map[string]any{"type": "namespace", "name": m.Name, "doc": m.Doc, "functions": functions(m.Funcs), "classes": classes}
+}
+
+func classObject(c *vm.Class) map[string]any {
+	return map[string]any{"type": "handle", "name": c.Name, "doc": c.Doc, "methods": functions(c.Methods)}
+}
+
+func luaObject(m ashlar.LuaModule) map[string]any {
+	return map[string]any{"type": "module", "name": m.Name, "doc": m.Doc, "sealed": m.Sealed, "contract": m.Contract}
+}
+
+func functions(list []vm.Function) []any {
+	out := []any{}
+	for _, f := range list {
+		out = append(out, map[string]any{
+			"name": f.Name, "doc": f.Doc, "params": params(f.Params), "results": params(f.Results),
+			"effect": string(f.Effect), "capability": f.Capability, "waits": f.Waits,
+		})
+	}
+	return out
 }
 
 func params(list []vm.Param) []any {

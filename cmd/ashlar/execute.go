@@ -52,18 +52,15 @@ func (p *process) sink(name string) (io.Writer, func(), error) {
 		if err != nil || fd < 0 {
 			return nil, nothing, usagef("--events: %q is no descriptor: want fd:3", name)
 		}
+		if !p.handed[fd] {
+			return nil, nothing, usagef("--events: %s is not open for writing: have the caller open it, as in %d>FILE", name, fd)
+		}
 		file := os.NewFile(uintptr(fd), name)
-		if file == nil {
-			return nil, nothing, usagef("--events: %s is not open", name)
-		}
-		if _, err := file.Stat(); err != nil {
-			return nil, nothing, usagef("--events: %s is not open", name)
-		}
 		return file, func() { file.Close() }, nil
 	}
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
-		return nil, nothing, usagef("--events: %v", err)
+		return nil, nothing, usagef("--events: %s cannot be written: %v", name, reason(err))
 	}
 	return file, func() { file.Close() }, nil
 }
@@ -75,9 +72,10 @@ func (p *process) ended(ws *ashlar.Workspace, r ashlar.Result, f runFlags, resul
 		r.Err = err
 	}
 	text = ws.Redact(text)
-	if r.Err == nil && r.Status == "completed" && resultFile != "" {
+	returned := r.Err == nil
+	if returned && r.Status == "completed" && resultFile != "" {
 		if err := os.WriteFile(resultFile, []byte(text), 0o644); err != nil {
-			r.Err = kernel.Errorf("run", kernel.Storage, "--result: %w", err)
+			r.Err = kernel.Errorf("run", kernel.Storage, "--result: the value was not written: %w", err)
 		}
 	}
 	switch {
@@ -85,7 +83,7 @@ func (p *process) ended(ws *ashlar.Workspace, r ashlar.Result, f runFlags, resul
 		if err := p.printJSON(ws, r); err != nil {
 			return err
 		}
-	case r.Err == nil && text != "" && f.events != "-":
+	case returned && text != "" && f.events != "-":
 		if !strings.HasSuffix(text, "\n") {
 			text += "\n"
 		}
@@ -115,7 +113,7 @@ func (p *process) explain(ws *ashlar.Workspace, r ashlar.Result, f runFlags) {
 	case r.Status == "deferred":
 		fmt.Fprintln(p.stderr, ws.Redact(r.Err.Error()))
 	case r.Err != nil:
-		fmt.Fprintf(p.stderr, "error: %s\n", ws.Redact(ashlar.Explain(r.Err)))
+		fmt.Fprintf(p.stderr, "error: %s\n", ws.Redact(ashlar.Explain(r.Err, p.getenv("ASHLAR_LOG") == "debug")))
 	case r.StoppedBy != "" && !f.quiet:
 		fmt.Fprintf(p.stderr, "stopped by a bound of the run: %s\n", r.StoppedBy)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"sort"
@@ -61,7 +62,7 @@ func newLogSessions(p *process, f *logFlags) *cobra.Command {
 	var limit int
 	var given []string
 	c := &cobra.Command{
-		Use: "sessions", Short: "List sessions, with their heads",
+		Use: "sessions", Short: "List sessions, the newest last, with their heads",
 		Example: "  ashlar log sessions --label job=nightly --limit 20",
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -85,6 +86,9 @@ func newLogSessions(p *process, f *logFlags) *cobra.Command {
 				project = other.Project()
 			}
 			list, next, err := l.Sessions(c.Context(), after, limit, want, project)
+			if errors.Is(err, kernel.NotFound) {
+				return usagef("--after: %s", kernel.Message(err))
+			}
 			if err != nil {
 				return err
 			}
@@ -212,6 +216,12 @@ func newLogExport(p *process, f *logFlags) *cobra.Command {
 	var as, runID string
 	c := &cobra.Command{
 		Use: "export [SESSION]", Short: "Print a session as JSON Lines: its events, or its messages",
+		Long: `Print a session as JSON Lines. --as events gives every event as it was stored;
+--as messages the conversation alone, one record for each event of it, with role,
+content, kind, seq and, of a beat, its id. A record is for reading and for programs
+that follow a run: it is not a message of a provider's request. A call stands in it
+twice, in the llm_response that asked for it and as the tool_call that ran, and the
+content of tool_call and tool_result is one block, not a list.`,
 		Example: "  ashlar log export SESSION --as messages\n  ashlar log export --run RUN",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 || (len(args) == 1) == (runID != "") {
@@ -245,7 +255,7 @@ func newLogExport(p *process, f *logFlags) *cobra.Command {
 			return out.Flush()
 		},
 	}
-	c.Flags().StringVar(&as, "as", "events", "events or messages")
+	c.Flags().StringVar(&as, "as", "events", "events, or messages: records, not a request's messages")
 	c.Flags().StringVar(&runID, "run", "", "everything of a `RUN`: its own stream, then its sessions")
 	return c
 }

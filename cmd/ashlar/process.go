@@ -18,8 +18,9 @@ type process struct {
 	stdin   io.Reader
 	stdout  io.Writer
 	stderr  io.Writer
-	tty     bool // stderr is a terminal
-	width   int  // of that terminal
+	tty     bool         // stderr is a terminal
+	width   int          // of that terminal
+	handed  map[int]bool // descriptors that were open at the start, to write to
 	exit    func(code int)
 	// signals ends the context of a run with the first signal as its cause, and the
 	// process with the second.
@@ -27,7 +28,8 @@ type process struct {
 }
 
 func system() *process {
-	p := &process{environ: os.Environ(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, exit: os.Exit, signals: onSignals}
+	given := handed() // before anything is opened
+	p := &process{handed: given, environ: os.Environ(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, exit: os.Exit, signals: onSignals}
 	fd := int(os.Stderr.Fd())
 	p.tty = term.IsTerminal(fd)
 	p.width = 80

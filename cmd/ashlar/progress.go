@@ -17,6 +17,7 @@ import (
 type progress struct {
 	w      io.Writer
 	color  bool
+	cut    bool // lines are cut to the width: it is a terminal's
 	width  int
 	bounds ashlar.Bounds
 
@@ -38,7 +39,8 @@ type beatLine struct {
 }
 
 func newProgress(p *process, b ashlar.Bounds) *progress {
-	return &progress{w: p.stderr, color: p.tty && p.getenv("NO_COLOR") == "", width: p.width, bounds: b, beats: map[string]*beatLine{}}
+	color := p.tty && p.getenv("NO_COLOR") == "" && p.getenv("TERM") != "dumb"
+	return &progress{w: p.stderr, color: color, cut: p.tty, width: p.width, bounds: b, beats: map[string]*beatLine{}}
 }
 
 // Fact implements ashlar.Sink.
@@ -85,7 +87,7 @@ func (p *progress) line(b *beatLine, f ashlar.Fact) {
 	}
 	parts = append(parts, fmt.Sprintf("%d in, %d out", b.in, b.out))
 	if len(b.tools) > 0 {
-		text := strings.Join(b.tools, ", ")
+		text := toolList(b.tools, p.width)
 		if b.failed > 0 {
 			text += fmt.Sprintf(" (%d failed)", b.failed)
 		}
@@ -99,6 +101,36 @@ func (p *progress) line(b *beatLine, f ashlar.Fact) {
 		parts = append(parts, p.paint("2", left))
 	}
 	p.print(strings.Join(parts, " · "))
+}
+
+// toolList names the tools of a beat, those called in a row once, in at most width
+// columns; what has no room is counted.
+func toolList(tools []string, width int) string {
+	var text string
+	for i := 0; i < len(tools); {
+		n := 1
+		for i+n < len(tools) && tools[i+n] == tools[i] {
+			n++
+		}
+		item := tools[i]
+		if n > 1 {
+			item += fmt.Sprintf(" ×%d", n)
+		}
+		if i > 0 {
+			item = ", " + item
+		}
+		const room = len(", +1000000 more")
+		if lipgloss.Width(text)+lipgloss.Width(item) > width-room {
+			more := fmt.Sprintf("+%d more", len(tools)-i)
+			if i == 0 {
+				return more
+			}
+			return text + ", " + more
+		}
+		text += item
+		i += n
+	}
+	return text
 }
 
 // left says what remains of each bound that was given.
@@ -122,12 +154,17 @@ func (p *progress) left(now time.Time) string {
 }
 
 func (p *progress) last(f ashlar.Fact) {
+	status := str(f.Fields["status"])
 	if p.n == 0 {
-		return // a block that called no model has nothing to report
+		// A block that called no model has nothing to report, but where to read why.
+		if status == "failed" || status == "cancelled" {
+			p.print(p.paint("1", status) + " · run " + f.Run)
+		}
+		return
 	}
 	secs, _ := f.Fields["elapsed_s"].(float64)
 	parts := []string{
-		p.paint("1", str(f.Fields["status"])), fmt.Sprintf("%d beats", p.n), fmt.Sprintf("%d tokens", p.used.tokens),
+		p.paint("1", status), fmt.Sprintf("%d beats", p.n), fmt.Sprintf("%d tokens", p.used.tokens),
 		fmt.Sprintf("%d tool calls", p.used.tools), round(time.Duration(secs * float64(time.Second))), "run " + f.Run,
 	}
 	p.print(strings.Join(parts, " · "))
@@ -135,7 +172,7 @@ func (p *progress) last(f ashlar.Fact) {
 
 // print cuts a line to the terminal's width, never inside a character.
 func (p *progress) print(line string) {
-	if p.color && lipgloss.Width(line) > p.width {
+	if p.cut && lipgloss.Width(line) > p.width {
 		line = lipgloss.NewStyle().MaxWidth(p.width).Render(line)
 	}
 	fmt.Fprintln(p.w, line)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -117,6 +118,22 @@ func flagError(c *cobra.Command, err error) error {
 			return usagef("unknown flag --%s; did you mean --%s? (ashlar %s --help lists them)", name, near, c.Name())
 		}
 		return usagef("unknown flag --%s (ashlar %s --help lists them)", name, c.Name())
+	}
+	var bad *pflag.InvalidValueError
+	if errors.As(err, &bad) {
+		want := map[string]string{
+			"duration": "a duration such as 90s or 10m", "int": "a whole number", "int64": "a whole number", "bool": "true or false",
+		}[bad.GetFlag().Value.Type()]
+		switch {
+		case errors.Is(err, strconv.ErrRange):
+			return usagef("--%s %q: the number is too large", bad.GetFlag().Name, bad.GetValue())
+		case want != "":
+			return usagef("--%s %q: want %s", bad.GetFlag().Name, bad.GetValue(), want)
+		}
+	}
+	var none *pflag.ValueRequiredError
+	if errors.As(err, &none) {
+		return usagef("--%s needs a value (ashlar %s --help)", none.GetFlag().Name, c.Name())
 	}
 	return &usageError{err}
 }

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -91,6 +93,9 @@ type request struct {
 
 func runVerb(c *cobra.Command, p *process, f runFlags, args []string) error {
 	req, err := f.request(c, p, args)
+	if err == nil {
+		err = f.checkText()
+	}
 	if err != nil {
 		return p.endedEarly(f, err)
 	}
@@ -110,7 +115,7 @@ func runVerb(c *cobra.Command, p *process, f runFlags, args []string) error {
 	if err != nil {
 		return p.endedEarly(f, asUsage(err))
 	}
-	if err := f.checkFiles(); err != nil {
+	if err := f.checkFiles(req.result); err != nil {
 		return p.endedEarly(f, err)
 	}
 	return p.execute(c, ws, run, f, &req)
@@ -186,12 +191,14 @@ func text(c *cobra.Command, stdin *stdinOnce, name, value, file string, args []s
 	}
 	if len(args) == 1 {
 		given++
-		s := args[0]
+		s, err := args[0], error(nil)
 		if s == "-" {
-			var err error
-			if s, err = stdin.read(name); err != nil {
-				return nil, err
-			}
+			s, err = stdin.read(name)
+		} else {
+			s, err = validText("the "+name, []byte(s))
+		}
+		if err != nil {
+			return nil, err
 		}
 		out = &s
 	}
@@ -241,8 +248,21 @@ func (s *stdinOnce) read(taker string) (string, error) {
 	return validText(taker, b)
 }
 
+// checkText refuses what the record, which is JSON, could not hold as it is.
+func (f runFlags) checkText() error {
+	for _, t := range []struct{ flag, value string }{
+		{"--script", f.script}, {"--project", f.project}, {"--prompt", f.prompt}, {"--context", f.context},
+		{"--model", f.model}, {"--base-url", f.baseURL}, {"--label", strings.Join(f.labels, "")},
+	} {
+		if _, err := validText(t.flag, []byte(t.value)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func validText(what string, b []byte) (string, error) {
-	if v := strings.ToValidUTF8(string(b), ""); v != string(b) {
+	if !utf8.Valid(b) {
 		return "", usagef("%s is not UTF-8 text", what)
 	}
 	return string(b), nil
@@ -324,11 +344,11 @@ func readConfig(path string) (runConfig, error) {
 	return out, nil
 }
 
-// checkFiles finds what cannot be written before anything is run.
-func (f runFlags) checkFiles() error {
+// checkFiles finds what cannot be read or written before anything is run.
+func (f runFlags) checkFiles(result string) error {
 	if f.replay != "" {
 		if _, err := os.Stat(f.replay); err != nil {
-			return usagef("--replay: %s cannot be read: %v", f.replay, errors.Unwrap(err))
+			return usagef("--replay: %s cannot be read: %v", f.replay, reason(err))
 		}
 	}
 	if f.record != "" {
@@ -336,7 +356,39 @@ func (f runFlags) checkFiles() error {
 			return usagef("--record: %s exists: a recording is never overwritten", f.record)
 		}
 	}
+	events := f.events
+	if events == "-" || strings.HasPrefix(events, "fd:") {
+		events = ""
+	}
+	for _, file := range []struct{ flag, path string }{{"--result", result}, {"--events", events}, {"--record", f.record}} {
+		if file.path == "" {
+			continue
+		}
+		if err := canWrite(file.flag, file.path); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// dirOf is the directory that a file would be made in; a link that leads nowhere yet
+// is followed.
+func dirOf(path string) string {
+	if to, err := os.Readlink(path); err == nil {
+		if !filepath.IsAbs(to) {
+			to = filepath.Join(filepath.Dir(path), to)
+		}
+		path = to
+	}
+	return filepath.Dir(path)
+}
+
+// reason is what the system said of a file, without the path that we name ourselves.
+func reason(err error) error {
+	if e := errors.Unwrap(err); e != nil {
+		return e
+	}
+	return err
 }
 
 // endedEarly prints the one JSON object also where nothing ran.

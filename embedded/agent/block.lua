@@ -1,4 +1,4 @@
--- The block that `ashlar run -a` runs: the agent on _PROMPT, with the registered tools.
+-- agent.block: what `ashlar run -a` runs, the agent on _PROMPT, with the registered tools.
 -- _AGENT_PROFILE = {max_iterations?, provider?, model?, base_url?} comes from the flags.
 
 local agent = require("agent")

@@ -178,7 +178,7 @@ local function verdict(opts, state, out)
         return { kind = "truncated", message = state.broken .. " replies in a row were cut inside a tool call" }
       end
       state.stopped_by = "repeated"
-      return { kind = "limit", message = state.broken .. " replies in a row called tools with arguments that are not valid JSON" }
+      return { kind = "limit", message = state.broken .. " replies in a row called tools with arguments that cannot be used" }
     end
     return nil
   end

@@ -23,6 +23,7 @@ local MAX_CALLS = 128 -- tool calls of one reply
 local MAX_NAME = 128 -- bytes of a tool's name
 
 local USAGE = { "input_tokens", "output_tokens" }
+local USAGE_TOO = { "cache_read_input_tokens", "cache_creation_input_tokens", "thinking_tokens" }
 
 local function trace(e)
   if type(e) == "table" and e.message then return e.message end
@@ -158,6 +159,22 @@ local function priced(device, request)
   return true, n
 end
 
+-- bad_usage names what is no count of tokens, nil when nothing is.
+local function bad_usage(usage)
+  if type(usage) ~= "table" then return "llm_result.usage is missing" end
+  for _, key in ipairs(USAGE) do
+    if type(usage[key]) ~= "number" then return "llm_result.usage." .. key .. " is missing" end
+  end
+  for _, keys in ipairs({ USAGE, USAGE_TOO }) do
+    for _, key in ipairs(keys) do
+      local n = usage[key]
+      if n ~= nil and (type(n) ~= "number" or n < 0 or n ~= math.floor(n) or n >= 2 ^ 53) then
+        return "llm_result.usage." .. key .. " is " .. tostring(n) .. "; it is a count of tokens"
+      end
+    end
+  end
+end
+
 local function call_error(e)
   if type(e) ~= "table" then e = { message = tostring(e) } end
   local kind = CALL_KINDS[e.kind] ~= nil and e.kind or "unknown"
@@ -165,7 +182,7 @@ local function call_error(e)
   if retryable == nil then retryable = CALL_KINDS[kind] end
   return {
     kind = kind, retryable = retryable and true or false, retry_after = e.retry_after,
-    message = tostring(e.message or e.error or kind), status = e.status, usage = e.usage,
+    message = tostring(e.message or e.error or kind), status = e.status, usage = not bad_usage(e.usage) and e.usage or nil,
   }
 end
 
@@ -174,10 +191,8 @@ local function bad_result(r)
   if type(r) ~= "table" then return "llm returned " .. type(r) .. ", not an llm_result" end
   if r.status ~= "ok" and r.status ~= "refused" then return "llm_result.status is " .. tostring(r.status) .. ", not ok or refused" end
   if type(r.content) ~= "table" then return "llm_result.content is no list of blocks" end
-  if type(r.usage) ~= "table" then return "llm_result.usage is missing" end
-  for _, key in ipairs(USAGE) do
-    if type(r.usage[key]) ~= "number" then return "llm_result.usage." .. key .. " is missing" end
-  end
+  local bad = bad_usage(r.usage)
+  if bad then return bad end
   if r.status == "refused" and (type(r.refusal) ~= "table" or (r.refusal.kind ~= "model" and r.refusal.kind ~= "content_filter")) then
     return "llm_result.refusal.kind is neither model nor content_filter"
   end
@@ -201,7 +216,10 @@ local function called(device, request, ctx)
   if not got[1] then return nil, call_error({ message = trace(got[2]) }) end
   if got[2] == nil then return nil, call_error(got[3] or "llm returned nothing") end
   local bad = bad_result(got[2])
-  if bad then return nil, call_error({ kind = "server", retryable = false, message = bad, usage = type(got[2]) == "table" and got[2].usage or nil }) end
+  if bad then
+    local usage = type(got[2]) == "table" and not bad_usage(got[2].usage) and got[2].usage or nil
+    return nil, call_error({ kind = "server", retryable = false, message = bad, usage = usage })
+  end
   return got[2]
 end
 

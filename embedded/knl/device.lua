@@ -6,6 +6,10 @@
 --
 -- Contracts of the fields:
 --   llm(request, ctx) -> llm_result | nil, call_error    ctx = {session, beat, on_delta}
+--     llm_result = {status = "ok" | "refused", content, usage, stop_reason?, refusal? = {kind, detail?}}
+--       content = {{type = "text", text}, {type = "tool_use", id, name, input}, …}
+--       usage = {input_tokens, output_tokens, …};  refusal.kind is "model" or "content_filter"
+--     call_error = {kind, message, retryable?, retry_after?, status?, usage?}
 --   fold(events, device) -> request[, window_report]
 --   filters = {filter(request) -> request, …}            applied in order
 --   cost(request) -> integer >= 1                        replaces the amount of the grant's first tag
@@ -31,7 +35,8 @@ local TOOL_FIELDS = {
 local OPTIONS = {}
 local device = {}
 
-local function fail(message) error("knl: device: validation: " .. message, 3) end
+-- The error names the line that called new or with; checks lie one call deeper.
+local function fail(message, level) error("knl: device: validation: " .. message, level or 4) end
 
 local function callable(v)
   if type(v) == "function" then return true end
@@ -43,6 +48,7 @@ local function check_tools(tools)
   if type(tools) ~= "table" then fail("tools must be a table from name to tool") end
   local out = {}
   for name, tool in pairs(tools) do
+    if type(name) == "number" then fail("tools is a map from name to tool; agent.run{extra_tools} takes a list") end
     if type(name) ~= "string" or name == "" then fail("tools: a tool's name must be text, got " .. tostring(name)) end
     if type(tool) ~= "table" then fail("tool '" .. name .. "' must be a table") end
     for key in pairs(tool) do
@@ -98,7 +104,7 @@ end
 -- new makes the frozen proxy: reading goes to the resolved fields, tables among them
 -- are copies, writing raises.
 function device.new(opts)
-  if type(opts) ~= "table" then fail("takes a table of fields") end
+  if type(opts) ~= "table" then fail("takes a table of fields", 3) end
   check(opts)
   local fields = {}
   for key, value in pairs(opts) do fields[key] = value end
@@ -126,7 +132,7 @@ function device.is(v)
 end
 
 function methods.with(self, changes)
-  if type(changes) ~= "table" then fail("with takes a table of fields") end
+  if type(changes) ~= "table" then fail("with takes a table of fields", 3) end
   local opts = {}
   for key, value in pairs(self[OPTIONS]) do opts[key] = value end
   for key, value in pairs(changes) do opts[key] = value end

@@ -2,6 +2,8 @@
 --
 --   knl.open(opts)  knl.resume(opts)      a session handle (see `ashlar api knl`)
 --   knl.session(opts, fn)                 opens or resumes, runs fn(session), closes either way
+--                                         A session ends with its run: what is left open is closed
+--                                         then, and only an interrupted run leaves one to resume.
 --   knl.device(fields)                    the frozen policy bundle (knl.device)
 --   knl.beat(session, device) -> Outcome  one model call and its tool calls; never raises
 --   knl.Outcome  knl.fold  knl.views  knl.new_beat_id()  knl.error(e)  knl.api()  knl.is_session(v)

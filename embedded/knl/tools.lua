@@ -49,7 +49,7 @@ local function refusal(call, out)
       .. "'; nothing was run. Write less in one reply, or do it in several smaller calls"
   end
   if call.block.input_error then
-    return "the arguments of '" .. name .. "' are not valid JSON: " .. tostring(call.block.input_error)
+    return "the arguments of '" .. name .. "' cannot be used: " .. tostring(call.block.input_error)
       .. "; nothing was run, send the call again with valid arguments"
   end
   if not call.tool then return "tool '" .. name .. "' not found" end

@@ -6,12 +6,33 @@
 -- message of its own, so that nothing is lost. Thinking is not sent back. alternate
 -- joins neighbours of one role, for templates that insist on user and assistant in turn.
 
+local MAX_NAME = 64 -- bytes of a tool's name
+
+-- clean keeps NUL out of what is sent: providers refuse it, and the log sends it again
+-- with every beat.
+local function clean(text)
+  if type(text) ~= "string" or not text:find("\0", 1, true) then return text end
+  return (text:gsub("%z", "\239\191\189"))
+end
+
+-- named gives the name of a called tool as every provider takes it. One that was
+-- offered stays as it is; what a model made up may be anything.
+local function named(name, offered)
+  if offered[name] then return name end
+  name = tostring(name):sub(1, MAX_NAME):gsub("[^%w_%-]", "_")
+  return name ~= "" and name or "unknown"
+end
+
+local function identified(id)
+  return type(id) == "string" and (id:gsub("%c", "_")) or id
+end
+
 local function joined(blocks, kind, field)
   local parts = {}
   for _, block in ipairs(blocks) do
     if block.type == kind then parts[#parts + 1] = block[field] end
   end
-  return table.concat(parts, "")
+  return clean(table.concat(parts, ""))
 end
 
 local function arguments(block)
@@ -21,16 +42,16 @@ local function arguments(block)
   return text == "[]" and "{}" or text
 end
 
-local function assistant(content)
-  if type(content) == "string" then return { role = "assistant", content = content } end
+local function assistant(content, offered)
+  if type(content) == "string" then return { role = "assistant", content = clean(content) } end
   local message = { role = "assistant", content = joined(content, "text", "text") }
   local calls
   for _, block in ipairs(content) do
     if block.type == "tool_use" then
       calls = calls or std.json.array()
       calls[#calls + 1] = {
-        id = block.id, type = "function",
-        ["function"] = { name = block.name, arguments = arguments(block) },
+        id = identified(block.id), type = "function",
+        ["function"] = { name = named(block.name, offered), arguments = arguments(block) },
       }
     end
   end
@@ -39,22 +60,22 @@ local function assistant(content)
 end
 
 local function result_text(content)
-  if type(content) == "string" then return content end
+  if type(content) == "string" then return clean(content) end
   if content == nil then return "" end
   return std.json.encode(content)
 end
 
 local function user(content, out)
   if type(content) == "string" then
-    out[#out + 1] = { role = "user", content = content }
+    out[#out + 1] = { role = "user", content = clean(content) }
     return
   end
   local parts = std.json.array()
   for _, block in ipairs(content) do
     if block.type == "tool_result" then
-      out[#out + 1] = { role = "tool", tool_call_id = block.tool_use_id, content = result_text(block.content) }
+      out[#out + 1] = { role = "tool", tool_call_id = identified(block.tool_use_id), content = result_text(block.content) }
     elseif block.type == "text" then
-      parts[#parts + 1] = { type = "text", text = block.text }
+      parts[#parts + 1] = { type = "text", text = clean(block.text) }
     elseif block.type ~= "thinking" and block.type ~= "redacted_thinking" then
       parts[#parts + 1] = block
     end
@@ -80,9 +101,9 @@ local function merge(list)
   return out
 end
 
-local function translated(message, out)
+local function translated(message, out, offered)
   if message.role == "assistant" then
-    out[#out + 1] = assistant(message.content)
+    out[#out + 1] = assistant(message.content, offered)
   elseif message.role == "user" then
     user(message.content, out)
   else
@@ -92,13 +113,13 @@ end
 
 -- kept_messages appends the wire forms of messages that never change: those that
 -- were not sent before are translated and encoded, once.
-local function kept_messages(kept, out)
+local function kept_messages(kept, out, offered)
   local wire, messages = kept.wire, kept.messages
   wire.list, wire.ends = wire.list or {}, wire.ends or {}
   local list, ends = wire.list, wire.ends
   for i = #ends + 1, #messages do
     local fresh = {}
-    translated(messages[i], fresh)
+    translated(messages[i], fresh, offered)
     for _, message in ipairs(fresh) do list[#list + 1] = knl.pack(message) end
     ends[i] = #list
   end
@@ -107,16 +128,17 @@ local function kept_messages(kept, out)
 end
 
 return function(request, alternate, kept)
-  local out = std.json.array()
+  local out, offered = std.json.array(), {}
+  for _, tool in ipairs(request.tools or {}) do offered[tool.name] = true end
   if request.system and request.system ~= "" then
     local system = request.system
     if type(system) == "table" then system = joined(system, "text", "text") end
-    out[1] = { role = "system", content = system }
+    out[1] = { role = "system", content = clean(system) }
   end
   if kept and not alternate and kept.intact(request.messages) then
-    kept_messages(kept, out)
+    kept_messages(kept, out, offered)
     return out
   end
-  for _, message in ipairs(request.messages) do translated(message, out) end
+  for _, message in ipairs(request.messages) do translated(message, out, offered) end
   return alternate and merge(out) or out
 end

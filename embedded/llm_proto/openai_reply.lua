@@ -12,6 +12,7 @@ local M = {}
 local FINISH = { stop = "end_turn", tool_calls = "tool_use", function_call = "tool_use", length = "max_tokens" }
 local BYTES_PER_TOKEN = 3.2
 local MAX_COUNT = 1e9 -- tokens of one reply; a larger figure is no figure
+local MAX_ID = 256 -- bytes of a call's id
 local MAX_INPUT_DEPTH = 100 -- of a call's arguments, so that what holds them still has its JSON
 
 local BY_STATUS = {
@@ -45,7 +46,8 @@ end
 
 local function failure(status, err, headers)
   local kind = kind_of(status, err)
-  local text = "API error " .. status .. " (" .. kind .. ")"
+  -- An error inside a good status is no error of HTTP.
+  local text = status >= 300 and "API error " .. status .. " (" .. kind .. ")" or "the provider reported an error: " .. kind
   -- An authentication error of a provider may repeat a part of the key.
   if kind ~= "auth" and type(err.message) == "string" then text = text .. ": " .. err.message:sub(1, 300) end
   return {
@@ -88,16 +90,34 @@ local function clean(text)
   return (text:gsub("%z", "\239\191\189"))
 end
 
+-- Faults of arguments that are JSON and yet have no value here, as std.json says them.
+local UNUSABLE = { "beyond float64", "occurs twice", "lone surrogate", "nested deeper" }
+
+local function unusable(raised)
+  local message = knl.error(raised).message
+  for _, words in ipairs(UNUSABLE) do
+    if message:find(words, 1, true) then return message end
+  end
+  return "not valid JSON, they do not parse"
+end
+
 local function input_of(call)
   local raw = (call["function"] or {}).arguments
   if type(raw) == "table" then return raw end
   if raw == nil or raw == "" then return {} end
   local good, value = pcall(std.json.decode, raw, { null = "keep" })
   if good and type(value) == "table" and (next(value) == nil or #value == 0) then
-    if deeper(value, MAX_INPUT_DEPTH) then return {}, "they are nested deeper than " .. MAX_INPUT_DEPTH, raw end
+    if deeper(value, MAX_INPUT_DEPTH) then return {}, "nested deeper than " .. MAX_INPUT_DEPTH, raw end
     return next(value) == nil and {} or value
   end
-  return {}, good and "the arguments are no JSON object" or "they do not parse", raw
+  return {}, good and "no JSON object" or unusable(value), raw
+end
+
+-- id_of gives a call's id; what no provider takes back gets one that is made here.
+local function id_of(call, i)
+  local id = call.id
+  if type(id) == "string" and id ~= "" and #id <= MAX_ID and not id:find("%c") then return id end
+  return ("tc%07d"):format(i)
 end
 
 local function text_parts(content)
@@ -121,9 +141,9 @@ local function content_of(message, cut)
   local calls = type(message.tool_calls) == "table" and message.tool_calls or {}
   for i, call in ipairs(calls) do
     local input, problem, raw = input_of(call)
-    if cut and i == #calls and not problem and next(input) == nil then problem = "they were cut" end
+    if cut and i == #calls and not problem and next(input) == nil then problem = "they were cut off" end
     content[#content + 1] = {
-      type = "tool_use", id = clean(call.id) or ("tc%07d"):format(i), name = (call["function"] or {}).name,
+      type = "tool_use", id = id_of(call, i), name = (call["function"] or {}).name,
       input = input, input_error = problem, input_raw = raw,
     }
   end
@@ -163,6 +183,9 @@ function M.parse(raw, wire)
   if raw.status >= 400 then return nil, failure(raw.status, error_of(body), raw.headers) end
   if type(body) ~= "table" then
     return nil, { kind = "server", retryable = false, status = raw.status, message = "the reply is no JSON object" }
+  end
+  if raw.notes and raw.notes.not_json and raw.status < 300 then
+    return nil, { kind = "server", retryable = false, status = raw.status, message = "the reply is no JSON" }
   end
   if body.error then
     local err = failure(raw.status, error_of(body), raw.headers)

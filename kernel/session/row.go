@@ -50,7 +50,7 @@ func resumable(tx store.Tx, id string) (row, error) {
 	case r.owner == System:
 		return r, kernel.Errorf(op, kernel.Validation, "session %s belongs to the system", id)
 	case r.ended:
-		return r, kernel.Errorf(op, kernel.Closed, "session %s has ended", id)
+		return r, kernel.Errorf(op, kernel.Closed, "session %s has ended: a session ends with its run, unless the run was interrupted; open a new one and append what it is to go on from", id)
 	}
 	return r, nil
 }

@@ -68,7 +68,8 @@ type Reader interface {
 	// whether the page was cut.
 	Events(ctx context.Context, stream string, q Query) (events []event.Event, more bool, err error)
 
-	// Streams lists heads by stream name.
+	// Streams lists heads in the order in which the streams began, strictly after
+	// the stream named; "" is before the first. NotFound for a name without events.
 	Streams(ctx context.Context, after string, limit int) ([]event.Head, error)
 
 	// Row reads one row of a projection.

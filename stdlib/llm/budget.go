@@ -38,6 +38,7 @@ const (
 // hold is what one call has of the budget.
 type hold struct {
 	beat   string // the open beat that it belongs to
+	first  bool   // the beat reserved it, and reports its usage
 	tokens int64  // reserved of the pool
 	pooled bool   // tokens are to be settled with the pool
 }
@@ -47,8 +48,7 @@ type hold struct {
 func (s *Sender) reserve(ctx context.Context, c Call, t Target, body []byte) (hold, []byte, error) {
 	var h hold
 	if s.Beats != nil {
-		var first bool
-		if h.beat, first = s.Beats.Covers(c.Task, c.Session, c.Beat); first {
+		if h.beat, h.first = s.Beats.Covers(c.Task, c.Session, c.Beat); h.first {
 			return h, body, nil
 		}
 	}
@@ -105,13 +105,16 @@ func reasoning(model string) bool {
 
 // settle gives back what a call has not used. One that brought no figure is
 // estimated; one that brought nothing stays spent.
-func (s *Sender) settle(ctx context.Context, h hold, r Reply) error {
+func (s *Sender) settle(ctx context.Context, c Call, h hold, r Reply) error {
 	ctx = context.WithoutCancel(ctx)
 	used, whole := usage(r)
+	if !h.first && s.Usage != nil && (used > 0 || whole) {
+		s.Usage(c.Session, h.beat, facts(r, whole))
+	}
 	if h.beat != "" && !h.pooled && s.Beats != nil {
 		s.Beats.Saw(h.beat, used)
 	}
-	if !h.pooled || used == 0 {
+	if !h.pooled || used == 0 && !whole {
 		return nil
 	}
 	if !whole {
@@ -133,6 +136,28 @@ func usage(r Reply) (tokens int64, whole bool) {
 		return 0, false
 	}
 	return int64(math.Ceil(float64(r.Sent) / bytesPerToken)), false
+}
+
+// facts is a usage as the event stream has it: disjoint, and flagged where it is
+// estimated.
+func facts(r Reply, whole bool) map[string]any {
+	body, _ := r.Body.(map[string]any)
+	u, _ := body["usage"].(map[string]any)
+	inner := func(name, key string) int64 {
+		details, _ := u[name].(map[string]any)
+		return max(0, figure(details[key]))
+	}
+	f := map[string]any{"thinking": int64(0), "cache_read": int64(0), "cache_creation": int64(0)}
+	if !whole {
+		least, _ := usage(r)
+		f["input"], f["output"], f["estimated"] = least, answered(r), true
+		return f
+	}
+	prompt := figure(u["prompt_tokens"])
+	cached := min(prompt, inner("prompt_tokens_details", "cached_tokens"))
+	f["input"], f["cache_read"], f["output"] = prompt-cached, cached, figure(u["completion_tokens"])
+	f["thinking"] = inner("completion_tokens_details", "reasoning_tokens")
+	return f
 }
 
 // answered estimates the tokens of an answer.

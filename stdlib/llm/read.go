@@ -86,7 +86,7 @@ func (w *watch) explain(ctx context.Context, err error, t Target) error {
 func (s *Sender) read(ctx context.Context, c Call, w *watch, res *http.Response) (Reply, error) {
 	reply := Reply{Status: res.StatusCode, Headers: record.Headers(res.Header), Notes: map[string]any{}}
 	w.moved()
-	body := io.LimitReader(res.Body, MaxReplyBytes+1)
+	body := &io.LimitedReader{R: res.Body, N: MaxReplyBytes + 1}
 	if res.StatusCode < 300 && streams(c, res.Header) {
 		err := s.stream(ctx, c, w, body, &reply)
 		return reply, err
@@ -96,7 +96,7 @@ func (s *Sender) read(ctx context.Context, c Call, w *watch, res *http.Response)
 		return reply, err
 	}
 	if len(b) > MaxReplyBytes {
-		return reply, kernel.Errorf("llm.send", kernel.Limit, "the reply is longer than %d bytes", MaxReplyBytes)
+		return reply, tooLong()
 	}
 	if body, repaired := assemble.Object(b); body != nil {
 		if repaired {
@@ -119,6 +119,10 @@ func (s *Sender) read(ctx context.Context, c Call, w *watch, res *http.Response)
 	return reply, nil
 }
 
+func tooLong() error {
+	return kernel.Errorf("llm.send", kernel.Limit, "the reply is longer than %d bytes", MaxReplyBytes)
+}
+
 // streams reports whether a reply is one of server-sent events. Some servers do not
 // say so; what was asked for decides, unless they say what else it is.
 func streams(c Call, h http.Header) bool {
@@ -130,7 +134,7 @@ func streams(c Call, h http.Header) bool {
 	return asked && (media == "" || media == "text/plain" || media == "application/octet-stream")
 }
 
-func (s *Sender) stream(ctx context.Context, c Call, w *watch, body io.Reader, reply *Reply) error {
+func (s *Sender) stream(ctx context.Context, c Call, w *watch, body *io.LimitedReader, reply *Reply) error {
 	a := assemble.New(func(kind, text string) error {
 		if s.Delta != nil && c.Session != "" {
 			s.Delta(c.Session, c.Beat, kind, text)
@@ -151,6 +155,9 @@ func (s *Sender) stream(ctx context.Context, c Call, w *watch, body io.Reader, r
 			var own *kernel.Error
 			if errors.As(err, &own) {
 				return err
+			}
+			if body.N <= 0 {
+				return tooLong()
 			}
 			cut = err != io.EOF
 			break

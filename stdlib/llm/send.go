@@ -38,6 +38,8 @@ type Sender struct {
 	Sleep     func(ctx context.Context, d time.Duration) error
 	Pool      Pool  // nil: nothing is bounded
 	Beats     Beats // nil: there are none
+	// Usage is told what a call took that no beat reports; may be nil.
+	Usage func(session, beat string, fields map[string]any)
 	// Delta sees each piece of text as it comes, for the event stream; may be nil.
 	Delta func(session, beat, kind, text string)
 }
@@ -97,7 +99,7 @@ func (s *Sender) Send(ctx context.Context, c Call) (Reply, error) {
 		return Reply{}, err
 	}
 	reply, err := s.attempts(ctx, c, target, body)
-	if serr := s.settle(ctx, hold, reply); err == nil {
+	if serr := s.settle(ctx, c, hold, reply); err == nil {
 		err = serr
 	}
 	return reply, err

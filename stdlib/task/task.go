@@ -16,9 +16,10 @@ func Module(host *vm.Host) *vm.Module {
 	g := &group{host: host, byID: map[int]*entry{}, failed: map[int]*entry{}}
 	class := taskClass(g)
 	return &vm.Module{
-		Name:  "std.task",
-		Doc:   "Tasks: functions that run beside one another, one of them at a time.",
-		Close: g.report,
+		Name:    "std.task",
+		Doc:     "Tasks: functions that run beside one another, one of them at a time.",
+		Close:   g.report,
+		Classes: []*vm.Class{class},
 		Funcs: []vm.Function{
 			{
 				Name: "spawn",
@@ -89,7 +90,7 @@ func taskClass(g *group) *vm.Class {
 	of := func(c *vm.Call) *entry { return c.Self.Data.(*entry) }
 	return &vm.Class{
 		Name: "task",
-		Doc:  "A spawned task.",
+		Doc:  "A spawned task; its fields are id and name.",
 		Fields: func(o *vm.Object) map[string]vm.Value {
 			e := o.Data.(*entry)
 			return map[string]vm.Value{"id": e.id, "name": e.name}

@@ -52,9 +52,14 @@ func (e *Engine) print(L *glua.LState) int {
 	return 0
 }
 
-// raiseError is error, which may be called without a value.
+// raiseError is error, which may be called without a value. gopher-lua takes level 2
+// for level 1: it counts error itself.
 func raiseError(L *glua.LState) int {
-	L.Error(L.Get(1), L.OptInt(2, 1))
+	level := L.OptInt(2, 1)
+	if level > 0 {
+		level++
+	}
+	L.Error(L.Get(1), level)
 	return 0
 }
 

@@ -24,6 +24,9 @@ type stream struct {
 	closed bool
 }
 
+// IO declares io for the reference alone: it opens nothing.
+func IO() *vm.Module { return (&Engine{host: &vm.Host{}}).ioModule() }
+
 // ioModule is io over the host's files and standard streams, and the class of its
 // handles. A handle does not survive a replay, so opening is only marked.
 func (e *Engine) ioModule() *vm.Module {
@@ -59,8 +62,9 @@ func (e *Engine) ioModule() *vm.Module {
 	stdout := &stream{name: "stdout", w: redacting{e.host, e.host.Stdout}}
 	out := handle(stdout)
 	return &vm.Module{
-		Name: "io",
-		Doc:  "The parts of Lua's io that belong to a run.",
+		Name:    "io",
+		Doc:     "The parts of Lua's io that belong to a run.",
+		Classes: []*vm.Class{class},
 		Values: map[string]vm.Value{
 			"stdin": handle(stdin), "stdout": out,
 			"stderr": handle(&stream{name: "stderr", w: redacting{e.host, e.host.Stderr}}),

@@ -24,7 +24,7 @@ func (e *Engine) compile(chunk vm.Chunk) (fn *glua.LFunction, err error) {
 	if proto := precompiled(chunk); proto != nil {
 		return e.proto.NewFunctionFromProto(proto), nil
 	}
-	src := blankShebang(chunk.Source)
+	src := blankShebang(bytes.TrimPrefix(chunk.Source, []byte(byteOrderMark)))
 	if bad := guard(chunk.Name, src, e.opts.Limits); bad != nil {
 		return nil, bad
 	}
@@ -38,6 +38,9 @@ func (e *Engine) compile(chunk vm.Chunk) (fn *glua.LFunction, err error) {
 	}
 	return e.proto.NewFunctionFromProto(proto), nil
 }
+
+// byteOrderMark is what some editors put in front of a file; it is no part of the text.
+const byteOrderMark = "\uFEFF"
 
 // blankShebang makes a comment of a first line that begins with #.
 func blankShebang(src []byte) []byte {

@@ -33,7 +33,15 @@ type moduleLoad struct {
 }
 
 func (e *Engine) require(L *glua.LState) int {
-	name, s := L.CheckString(1), strandOf(L)
+	arg, ok := L.Get(1).(glua.LString)
+	if !ok {
+		got := "no value"
+		if L.GetTop() > 0 {
+			got = L.Get(1).Type().String()
+		}
+		L.RaiseError("bad argument #1 to 'require' (string expected, got %s)", got)
+	}
+	name, s := string(arg), strandOf(L)
 	for {
 		if v := e.lib.loaded.RawGetString(name); glua.LVAsBool(v) {
 			L.Push(v)

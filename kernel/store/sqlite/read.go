@@ -168,10 +168,21 @@ func kindList(kinds []string) (string, error) {
 	return string(b), err
 }
 
-// Streams implements store.Reader.
+// Streams implements store.Reader. A stream's id is larger than those of all that
+// began before it: none is ever removed.
 func (s *Store) Streams(ctx context.Context, after string, limit int) ([]event.Head, error) {
+	var id int64
+	if after != "" {
+		ok, err := s.read.row(ctx, "SELECT id FROM stream WHERE stream = ?", []any{after}, &id)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			return nil, kernel.Errorf(opRead, kernel.NotFound, "no stream is named %q", after)
+		}
+	}
 	defer s.read.gate.read()()
-	rows, err := s.read.query(ctx, "SELECT stream, seq, hash FROM stream WHERE stream > ? ORDER BY stream LIMIT ?", after, pageSize(limit))
+	rows, err := s.read.query(ctx, "SELECT stream, seq, hash FROM stream WHERE id > ? ORDER BY id LIMIT ?", id, pageSize(limit))
 	if err != nil {
 		return nil, s.read.err(ctx, err)
 	}

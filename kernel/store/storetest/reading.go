@@ -304,11 +304,19 @@ func streams(t *testing.T, sub Subject) {
 	for _, n := range []string{"c", "a", "b", "a"} {
 		appendOne(t, s, n, "k", nil)
 	}
+	// In the order in which they began, whatever they are called and were written to since.
 	heads, err := s.Streams(context.Background(), "", 0)
-	if err != nil || len(heads) != 3 || heads[0].Stream != "a" || heads[0].Seq != 2 || heads[0].Hash == (event.Hash{}) {
+	if err != nil || len(heads) != 3 || heads[0].Stream != "c" || heads[1].Stream != "a" || heads[2].Stream != "b" ||
+		heads[1].Seq != 2 || heads[1].Hash == (event.Hash{}) {
 		t.Errorf("%+v, %v", heads, err)
 	}
-	if heads, err = s.Streams(context.Background(), "a", 1); err != nil || len(heads) != 1 || heads[0].Stream != "b" {
+	if heads, err = s.Streams(context.Background(), "c", 1); err != nil || len(heads) != 1 || heads[0].Stream != "a" {
 		t.Errorf("%+v, %v", heads, err)
+	}
+	if heads, err = s.Streams(context.Background(), "b", 0); err != nil || len(heads) != 0 {
+		t.Errorf("after the last: %+v, %v", heads, err)
+	}
+	if _, err = s.Streams(context.Background(), "nosuch", 0); !errors.Is(err, kernel.NotFound) {
+		t.Errorf("after a stream that is not there: %v", err)
 	}
 }

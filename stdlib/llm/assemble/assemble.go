@@ -32,6 +32,8 @@ type Assembler struct {
 	chunks    int
 	size      int
 	notes     []any
+	halves    bool              // a chunk held half a character
+	held      map[string]string // such a half at the end of a field, until its next piece
 }
 
 // New returns an Assembler; delta gets each piece of text as it comes, kind "text"
@@ -39,7 +41,7 @@ type Assembler struct {
 func New(delta func(kind, text string) error) *Assembler {
 	return &Assembler{
 		delta: delta, body: map[string]any{}, extra: map[string]any{}, message: map[string]any{},
-		texts: map[string]*strings.Builder{},
+		texts: map[string]*strings.Builder{}, held: map[string]string{},
 	}
 }
 
@@ -60,6 +62,9 @@ func (a *Assembler) Add(data []byte) error {
 	}
 	if a.size += len(data); a.size > MaxBytes {
 		return kernel.Errorf("llm.stream", kernel.Limit, "the reply is longer than %d bytes", MaxBytes)
+	}
+	if text, ok := marked(data); ok {
+		data, a.halves = text, true
 	}
 	chunk, repaired := Object(data)
 	if chunk == nil {
@@ -86,14 +91,14 @@ func Object(data []byte) (chunk map[string]any, repaired bool) {
 		return chunk, repaired
 	}
 	// The standard decoder puts U+FFFD for a lone surrogate, which log JSON refuses.
-	// It also takes the last of two equal keys.
+	// It also takes the last of two equal keys, and numbers that nothing can hold.
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
 	var loose map[string]any
 	if decoder.Decode(&loose) != nil || decoder.More() {
 		return nil, false
 	}
-	strict, err := logjson.Marshal(loose)
+	strict, err := logjson.Marshal(finite(loose))
 	if err != nil {
 		return nil, false
 	}
@@ -103,6 +108,25 @@ func Object(data []byte) (chunk map[string]any, repaired bool) {
 	}
 	halves := bytes.Count(strict, []byte("\uFFFD")) > bytes.Count(data, []byte("\uFFFD"))+bytes.Count(bytes.ToLower(data), []byte(`\ufffd`))
 	return chunk, repaired || halves
+}
+
+// finite replaces numbers beyond float64 by null.
+func finite(v any) any {
+	switch x := v.(type) {
+	case json.Number:
+		if _, err := x.Float64(); err != nil {
+			return nil
+		}
+	case []any:
+		for i, e := range x {
+			x[i] = finite(e)
+		}
+	case map[string]any:
+		for k, e := range x {
+			x[k] = finite(e)
+		}
+	}
+	return v
 }
 
 func (a *Assembler) note(n string) {
@@ -179,13 +203,26 @@ type Result struct {
 // Result gives the body as far as it came. cut reports that the stream ended by a
 // fault of its transport.
 func (a *Assembler) Result(cut bool) Result {
+	r := a.result(cut)
+	if a.halves {
+		body, lone := mended(r.Body)
+		r.Body, _ = body.(map[string]any)
+		if lone {
+			a.note("invalid_utf8")
+		}
+	}
+	r.Notes = a.notes
+	return r
+}
+
+func (a *Assembler) result(cut bool) Result {
 	if a.fault != nil {
 		body := map[string]any{"error": a.fault}
 		if u, ok := a.body["usage"]; ok {
 			body["usage"] = u
 		}
 		a.note("stream_error")
-		return Result{Body: body, Notes: a.notes}
+		return Result{Body: body}
 	}
 	incomplete := ""
 	switch {
@@ -208,5 +245,5 @@ func (a *Assembler) Result(cut bool) Result {
 	body := maps.Clone(a.body)
 	body["object"] = "chat.completion"
 	body["choices"] = []any{choice}
-	return Result{Body: body, Incomplete: incomplete, Notes: a.notes}
+	return Result{Body: body, Incomplete: incomplete}
 }

@@ -128,6 +128,11 @@ func (a *Assembler) text(key, piece, kind string, silent bool) error {
 	if a.delta == nil || silent {
 		return nil
 	}
+	if a.halves {
+		if piece = a.whole(key, piece); piece == "" {
+			return nil
+		}
+	}
 	return a.delta(kind, piece)
 }
 

@@ -87,6 +87,11 @@ assert(not ok and e:match("stack overflow"), e)
 f()
 ---
 -- require
+for _, wrong in ipairs({ false, {}, 1 }) do
+  local ok, e = pcall(require, wrong or nil)
+  assert(not ok and e:match("bad argument #1 to 'require' %(string expected, got " .. (wrong and type(wrong) or "nil") .. "%)"), e)
+end
+assert(select(2, pcall(require)):match("bad argument #1 to 'require' %(string expected, got no value%)"))
 assert(require("answer").value == 42 and require("answer") == require("answer"))
 assert(require("nothing") == true and package.loaded.nothing == true)
 package.preload.own = function(name) return {name = name} end
@@ -155,3 +160,21 @@ host.call(function() coroutine.yield() end) --> can not yield from outside of a 
 local ok, tb = xpcall(function() error("x") end, debug.traceback)
 assert(not ok and tb:match("x\nstack traceback:\n") and tb:match("language.lua:%d+"), tb)
 error("plain") --> ^language.lua:\d+: plain$
+---
+-- The level of error says whose line it names; 0 names none.
+local function f(n)
+  error("x", n)
+end
+local function g(n)
+  f(n)
+  return 1
+end
+local lines = {}
+for n = 0, 3 do
+  local _, e = pcall(function()
+    g(n)
+    return 1
+  end)
+  lines[n] = tonumber(e:match("^language.lua:(%d+): x$"))
+end
+assert(lines[0] == nil and lines[2] == lines[1] + 3 and lines[3] == lines[1] + 9, lines[1] .. " " .. lines[2] .. " " .. lines[3])

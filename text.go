@@ -1,0 +1,34 @@
+package ashlar
+
+import "strings"
+
+// valid gives text as it can be recorded: bytes that are no UTF-8 become U+FFFD.
+func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+
+// validValue does so with every text of a value.
+func validValue(v any) any {
+	switch x := v.(type) {
+	case string:
+		return valid(x)
+	case []any:
+		out := make([]any, len(x))
+		for i, e := range x {
+			out[i] = validValue(e)
+		}
+		return out
+	case map[string]any:
+		return validMap(x)
+	}
+	return v
+}
+
+func validMap(m map[string]any) map[string]any {
+	if m == nil {
+		return nil
+	}
+	out := make(map[string]any, len(m))
+	for k, v := range m {
+		out[valid(k)] = validValue(v)
+	}
+	return out
+}
