@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"ashlar"
 )
@@ -62,16 +61,16 @@ func TestACancelOfTheHostEndsABusyLoop(t *testing.T) {
 	ws, dir := workspace(t)
 	run, err := ws.Prepare(ashlar.Task{Script: script(t, dir, `
 		local s = knl.open({})
+		s:append({ kind = "msg_user", data = { content = "ready" } })
 		while true do pcall(function() local x = 1 end) end`)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	time.AfterFunc(100*time.Millisecond, cancel)
-	start := time.Now()
+	run.AddSink(on{"user_message", cancel})
 	r := run.Execute(ctx)
-	if r.Status != "cancelled" || r.StoppedBy != "cancel" || time.Since(start) > 3*time.Second {
-		t.Errorf("status %s, stopped by %q, after %s", r.Status, r.StoppedBy, time.Since(start))
+	if r.Status != "cancelled" || r.StoppedBy != "cancel" {
+		t.Fatalf("status %s, stopped by %q: %v", r.Status, r.StoppedBy, r.Err)
 	}
 	log, err := ws.Log(context.Background())
 	if err != nil {
@@ -83,6 +82,33 @@ func TestACancelOfTheHostEndsABusyLoop(t *testing.T) {
 	}
 	if !strings.Contains(r.Heads[list[0].ID], list[0].Head) {
 		t.Errorf("the result's head %q is not the log's %q", r.Heads[list[0].ID], list[0].Head)
+	}
+}
+
+// on calls a function when a fact of a type comes.
+type on struct {
+	typ string
+	do  func()
+}
+
+func (o on) Fact(f ashlar.Fact) {
+	if f.Type == o.typ {
+		o.do()
+	}
+}
+
+// A run that is cancelled before it began says so.
+func TestACancelBeforeTheBeginningIsOne(t *testing.T) {
+	t.Parallel()
+	ws, dir := workspace(t)
+	run, err := ws.Prepare(ashlar.Task{Script: script(t, dir, `return 1`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(&ashlar.Signal{Number: 15})
+	if r := run.Execute(ctx); r.Status != "cancelled" || r.StoppedBy != "signal" || r.Code() != 143 {
+		t.Errorf("status %s, stopped by %q, code %d", r.Status, r.StoppedBy, r.Code())
 	}
 }
 

@@ -46,7 +46,11 @@ func (e *deadlineError) Error() string {
 func (r *Run) Execute(ctx context.Context) Result {
 	l, err := r.begin(ctx)
 	if err != nil {
-		return Result{Status: string(run.Failed), Err: err}
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause // cancelled before it was recorded
+		}
+		state, cut, signal := verdict(err)
+		return Result{Status: string(state), StoppedBy: cut, Err: err, signal: signal}
 	}
 	e := &ending{live: l, start: r.ws.opts.Clock.Now(), done: make(chan struct{})}
 	l.emit.emit("run_started", "", "", r.started())
@@ -145,6 +149,10 @@ func (e *ending) run(ctx context.Context) (value any, err error) {
 	}
 	dog.Start(ctx)
 	value, err = engine.Run(ctx, e.chunk)
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		// A syscall that the cut reached first raised it: the cut is what ended the run.
+		err = cause
+	}
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeGrace)
 	defer cancel()
 	if engine.Close(closing) > 0 {
@@ -242,7 +250,7 @@ func (e *ending) finish(value any, err error, stuck bool) {
 				e.task.Exit(code)
 			})
 		}
-		state, cut, signal := e.verdict(err)
+		state, cut, signal := verdict(err)
 		late := exit(Result{Status: string(state), StoppedBy: firstOf(e.handle.Bound(), cut), Err: err, signal: signal}.Code())
 		if late != nil {
 			late.Reset(stuckTime)
@@ -267,7 +275,7 @@ func (e *ending) flush() {
 
 // verdict turns how the block ended into a state and, where a bound, a cancel or a
 // signal cut it, into the reason.
-func (e *ending) verdict(err error) (state run.State, cut string, signal int) {
+func verdict(err error) (state run.State, cut string, signal int) {
 	var (
 		exit     *vm.Exit
 		sig      *Signal
@@ -302,7 +310,7 @@ func (e *ending) settle(value any, err error, stuck bool) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), record)
 	defer cancel()
-	state, cut, signal := e.verdict(err)
+	state, cut, signal := verdict(err)
 	if cut == "deadline" || cut == "memory" {
 		e.handle.Fired(cut)
 	}
