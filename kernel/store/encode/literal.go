@@ -6,8 +6,8 @@ import (
 	"ashlar/kernel/event"
 )
 
-// InlineBytes is the largest body or string, as log JSON with its quotes, that
-// stays where it is; a longer one is kept once.
+// InlineBytes is the largest string, as log JSON with its quotes, that stands in the
+// body that says it. A longer one is kept once, by its hash, whoever says it.
 const InlineBytes = 256
 
 // Literal is a string in a body, quotes included: Bytes[Start:End].

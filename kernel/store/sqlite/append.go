@@ -55,6 +55,11 @@ func (t *tx) append(stream string, enc *encode.Encoded) (event.Event, error) {
 	return e, nil
 }
 
+// restBytes is the largest body, without its long strings, that stays in its event's
+// row. What is left of a body then hardly ever repeats: a row of its own, with a hash
+// and an index entry, would cost more than it saves.
+const restBytes = 2048
+
 // column gives what a column holds of a body: itself, or its row in content.
 func (t *tx) column(b encode.Body) (string, error) {
 	if len(b.Bytes) <= encode.InlineBytes {
@@ -64,7 +69,7 @@ func (t *tx) column(b encode.Body) (string, error) {
 		return contentColumn(id), nil
 	}
 	text, err := t.marked(b)
-	if err != nil || len(text) <= encode.InlineBytes {
+	if err != nil || len(text) <= restBytes {
 		return text, err
 	}
 	id, err := t.keep(b.Hash, text)

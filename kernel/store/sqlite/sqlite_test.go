@@ -66,7 +66,7 @@ func dialogue(t testing.TB, s store.Store) {
 	put(t, s, "s", event.ToolResult, map[string]any{"call_id": "c", "result": long("output"), "ok": true})
 	put(t, s, "s", event.Syscall, map[string]any{"n": int64(1), "result": []any{long("output"), long("output"), "x"}, long("a key"): int64(1)})
 	put(t, s, "s", event.LLMRequest, requestOf(message("a"), message(long("output")), long("a bare string"), message([]any{long("output"), long("more")})))
-	many := make([]any, 300)
+	many := make([]any, 900)
 	for i := range many {
 		many[i] = int64(i)
 	}
