@@ -120,7 +120,10 @@ func uniqueBytes(ws *ashlar.Workspace) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	last := runs[len(runs)-1]
+	last, err := ledger.Get(ctx, runs[len(runs)-1].ID)
+	if err != nil {
+		return 0, err
+	}
 	log, err := ws.Log(ctx)
 	if err != nil {
 		return 0, err

@@ -93,25 +93,6 @@ func (h *Handle) Bound() string {
 	return h.bound
 }
 
-// Join records that a session of the run was opened or resumed.
-func (h *Handle) Join(tx store.Tx, session, url string) error {
-	row, err := h.mine("run.session", tx)
-	if err != nil {
-		return err
-	}
-	for _, known := range row.Sessions {
-		if known == session {
-			return nil
-		}
-	}
-	if _, err := tx.Append(h.Stream(), event.Draft{Kind: event.RunSession,
-		Data: map[string]any{"session": session, "store": url}}); err != nil {
-		return err
-	}
-	row.Sessions = append(row.Sessions, session)
-	return row.write(tx)
-}
-
 // mine reads the row and refuses when another attempt has it.
 func (h *Handle) mine(op string, tx store.Tx) (Row, error) {
 	row, err := read(op, tx, h.id)
@@ -170,8 +151,11 @@ func (h *Handle) Settle(ctx context.Context, o Outcome) error {
 		if err := h.ledger.settle(op, tx, row, settle, o); err != nil {
 			return err
 		}
-		ended := Ended{Sessions: row.Sessions}
-		for _, stream := range append([]string{h.Stream()}, row.Sessions...) {
+		ended := Ended{}
+		if ended.Sessions, err = joined(h.id, tx.Rows); err != nil {
+			return err
+		}
+		for _, stream := range append([]string{h.Stream()}, ended.Sessions...) {
 			head, err := tx.Head(stream)
 			if err != nil {
 				return err

@@ -206,6 +206,12 @@ func (l *Ledger) seen(r Row) Row {
 func (l *Ledger) Get(ctx context.Context, id string) (Row, error) {
 	value, ok, err := l.store.Row(ctx, store.Runs, id)
 	row, err := load("run.get", id, value, ok, err)
+	if err != nil {
+		return row, err
+	}
+	row.Sessions, err = joined(id, func(table store.Table, after string, limit int) ([]store.Row, error) {
+		return l.store.Rows(ctx, table, after, limit)
+	})
 	if err != nil || row.Settled == 0 {
 		return l.seen(row), err
 	}

@@ -26,7 +26,7 @@ type Row struct {
 	EndedMS   int64
 	Settled   int64    // seq of run_settled in the run's stream; 0 until then
 	Approval  string   // what a waiting run waits for
-	Sessions  []string // in the order in which they joined
+	Sessions  []string // filled by Ledger.Get alone, in the order in which they joined
 }
 
 // Stream is the run's stream in the log.
@@ -51,11 +51,6 @@ func (r Row) encode() ([]byte, error) {
 	if r.Settled > 0 {
 		m["settled"], m["ended_ms"] = r.Settled, r.EndedMS
 	}
-	list := make([]any, len(r.Sessions))
-	for i, s := range r.Sessions {
-		list[i] = s
-	}
-	m["sessions"] = list
 	return logjson.Marshal(m)
 }
 
@@ -79,12 +74,6 @@ func decode(b []byte) (Row, error) {
 			continue // its owner keeps it; it is no part of the pool
 		}
 		r.Bounds[tag], _ = v.(int64)
-	}
-	sessions, _ := m["sessions"].([]any)
-	for _, v := range sessions {
-		if id, ok := v.(string); ok {
-			r.Sessions = append(r.Sessions, id)
-		}
 	}
 	return r, nil
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -270,5 +272,30 @@ func TestTheJournalWaitsForTheDisk(t *testing.T) {
 	ended := h.Ended()
 	if len(ended.Heads) != 1 || ended.Heads[0].Stream != h.Stream() || ended.Heads[0].Seq != calls+3 {
 		t.Errorf("ended with %+v", ended)
+	}
+}
+
+func TestSessionsOfARunAreListedInTheOrderOfJoining(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	_, l := fresh(t)
+	h := begin(t, l, nil)
+	const n = store.MaxPage + 5
+	var want []string
+	for i := range n {
+		id := fmt.Sprintf("%04d", (i*7919)%10_000)
+		want = append(want, id)
+		if err := h.Store().Write(ctx, func(tx store.Tx) error {
+			if err := h.Join(tx, id, "mem:"); err != nil {
+				return err
+			}
+			return h.Join(tx, id, "mem:") // again is nothing
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	row, err := l.Get(ctx, h.ID())
+	if err != nil || !slices.Equal(row.Sessions, want) {
+		t.Errorf("%d sessions %v, want %d in order", len(row.Sessions), err, n)
 	}
 }

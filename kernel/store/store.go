@@ -137,9 +137,10 @@ const (
 	Sessions Table = "session" // key session id: owner, scope, parent, run, whether it has ended
 	Children Table = "child"   // key parent + "/" + child: there while the child is open
 	Open     Table = "open"    // key run id + "/" + session id: there while the session is open
+	Joined   Table = "joined"  // key run id + "/" + session id: the seq of its run_session
 )
 
 // Tables lists every projection.
 func Tables() []Table {
-	return []Table{Balances, Runs, Leases, Sessions, Children, Open}
+	return []Table{Balances, Runs, Leases, Sessions, Children, Open, Joined}
 }
