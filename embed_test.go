@@ -69,7 +69,7 @@ func TestACancelOfTheHostEndsABusyLoop(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	run.AddSink(on{"user_message", cancel})
 	r := run.Execute(ctx)
-	if r.Status != "cancelled" || r.StoppedBy != "cancel" {
+	if r.Status != "cancelled" || r.StoppedBy != "cancel" || r.Code() != ashlar.ExitFailed {
 		t.Fatalf("status %s, stopped by %q: %v", r.Status, r.StoppedBy, r.Err)
 	}
 	log, err := ws.Log(context.Background())

@@ -96,7 +96,7 @@ func dotenv(project string, base map[string]string) (notices []string) {
 		return nil
 	}
 	if err != nil {
-		return []string{fmt.Sprintf("%s cannot be read and is left out: %v", path, errors.Unwrap(err))}
+		return []string{fmt.Sprintf("%s cannot be read and is left out: %v", path, bare(err))}
 	}
 	values, err := godotenv.UnmarshalBytes(b)
 	if err != nil {

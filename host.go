@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"sync"
 	"time"
@@ -133,9 +134,9 @@ func (l *live) globals() map[string]vm.Value {
 	if l.task.Context != nil {
 		g["_CONTEXT"] = *l.task.Context
 	}
-	if l.task.Agent && l.task.Bounds != (Bounds{}) {
-		// Bounds that were given leave the agent's own unset, so that reaching one is
-		// the run's ending.
+	if b := l.task.Bounds; l.task.Agent && (b.Beats > 0 || b.Tokens > 0) && g["_AGENT_PROFILE"] == nil {
+		// A bound on what the model may do leaves the agent's own cap unset, so that
+		// reaching it is the run's ending.
 		g["_AGENT_PROFILE"] = map[string]any{"max_iterations": false}
 	}
 	return g
@@ -230,6 +231,13 @@ func (l *live) fact(typ, session, beat string, fields map[string]any) {
 		l.mu.Unlock()
 	}
 	l.emit.emit(typ, session, beat, fields)
+}
+
+// total is the usage so far, a copy.
+func (l *live) total() map[string]any {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return maps.Clone(l.usage)
 }
 
 // log writes a script's log line to stderr.

@@ -125,8 +125,8 @@ func (s *NDJSON) write(f Fact) {
 	}
 }
 
-// Close writes what is queued, for at most so long, and reports whether all was
-// written. A writer that hangs keeps its goroutine until it returns.
+// Close writes what is queued, for at most so long, and reports whether all that was
+// queued was written. A writer that hangs keeps its goroutine until it returns.
 func (s *NDJSON) Close(limit time.Duration) bool {
 	s.mu.Lock()
 	s.closed = true
@@ -136,7 +136,9 @@ func (s *NDJSON) Close(limit time.Duration) bool {
 	defer timer.Stop()
 	select {
 	case <-s.done:
-		return true
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return !s.failed
 	case <-timer.C:
 		return false
 	}

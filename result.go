@@ -18,7 +18,7 @@ type Result struct {
 	Run       string // the run's id; "" when it was never recorded
 	Status    string // completed, failed, cancelled, deferred
 	Value     any    // what the block returned; nil when nothing
-	StoppedBy string // the first bound of the run that refused or fired; "" for none
+	StoppedBy string // the first bound of the run that refused or fired, or "cancel" or "signal"; "" for none
 	Usage     map[string]any
 	Sessions  []string
 	Heads     map[string]string // last hash of each session and of the run, in hexadecimal
@@ -51,6 +51,8 @@ func (r Result) Code() int {
 		return exitSignal + r.signal
 	case r.Status == string(run.Deferred):
 		return ExitDeferred
+	case r.Status == string(run.Cancelled):
+		return ExitFailed // a host's cancel is no bound of the run
 	case r.StoppedBy != "":
 		return ExitBound
 	case r.Err != nil:

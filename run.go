@@ -16,6 +16,7 @@ import (
 	"ashlar/kernel/run"
 	"ashlar/kernel/session"
 	"ashlar/stdlib/fs"
+	"ashlar/stdlib/llm/record"
 	"ashlar/vm"
 	"ashlar/vm/lua"
 )
@@ -41,8 +42,9 @@ func (e *deadlineError) Error() string {
 }
 
 // Execute runs the task to its end and records how it ended. It returns when
-// nothing of the run is alive any more: tasks, child processes, sessions. Cancel
-// ctx with a *Signal where a signal is the reason.
+// nothing of the run is alive any more (tasks, child processes, sessions), except
+// where the result says Abandoned. Cancel ctx with a *Signal where a signal is the
+// reason.
 func (r *Run) Execute(ctx context.Context) Result {
 	l, err := r.begin(ctx)
 	if err != nil {
@@ -112,7 +114,7 @@ type ending struct {
 	done   chan struct{}
 	result Result
 
-	unused int
+	player *record.Player // answers of a replay; nil on a live run
 }
 
 // run opens the engine, watches it and gives what the block returned.
@@ -147,6 +149,7 @@ func (e *ending) run(ctx context.Context) (value any, err error) {
 		Interrupt: interrupt,
 		OnStuck:   func(cause error) { e.finish(nil, cause, true) },
 	}
+	e.player = seam.Player
 	dog.Start(ctx)
 	value, err = engine.Run(ctx, e.chunk)
 	if cause := context.Cause(ctx); err != nil && cause != nil {
@@ -167,9 +170,6 @@ func (e *ending) run(ctx context.Context) (value any, err error) {
 		if rerr := seam.Record.Close(); rerr != nil && err == nil {
 			err = rerr
 		}
-	}
-	if seam.Player != nil {
-		e.unused = seam.Player.Left()
 	}
 	if err == nil {
 		err = returnable(value, "$")
@@ -345,14 +345,20 @@ func (e *ending) settle(value any, err error, stuck bool) {
 		}
 	}
 	e.result = Result{
-		Run: e.handle.ID(), Status: string(state), StoppedBy: stopped, Usage: e.usage, Err: err, Unused: e.unused,
+		Run: e.handle.ID(), Status: string(state), StoppedBy: stopped, Usage: e.total(), Err: err,
 		Elapsed: e.ws.opts.Clock.Now().Sub(e.start), Abandoned: stuck, signal: signal, Heads: map[string]string{},
+	}
+	if e.player != nil {
+		e.result.Unused = e.player.Left()
 	}
 	switch {
 	case err == nil && serr == nil:
 		e.result.Value = value
 	case err == nil:
 		e.result.Err, e.result.Status = serr, string(run.Failed)
+	case serr != nil && !errors.Is(serr, kernel.Validation):
+		// The run failed already; that its end is not in the log is said beside it.
+		e.ws.opts.Notice("the end of the run is not recorded: " + e.ws.redact.String(serr.Error()))
 	}
 	e.heads(ctx)
 	e.emit.emit("run_finished", "", "", e.finished())

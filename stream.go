@@ -71,7 +71,7 @@ type emitter struct {
 
 	mu    sync.Mutex
 	seq   int64
-	tails map[string]*tail // by beat and kind: a secret may lie across two deltas
+	tails map[string]*tail // by session, beat and kind: a secret may lie across two deltas
 }
 
 // tail holds back what could still become a secret.
@@ -97,10 +97,11 @@ func (t *tail) take(text string, last bool) string {
 func (e *emitter) emit(typ, session, beat string, fields map[string]any) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if typ == "assistant_message" || typ == "beat_finished" {
+	if typ == "assistant_message" || typ == "beat_finished" || typ == "usage" {
 		for _, kind := range []string{"assistant_delta", "reasoning_delta"} {
-			if t := e.tails[beat+kind]; t != nil {
-				delete(e.tails, beat+kind)
+			key := session + " " + beat + " " + kind
+			if t := e.tails[key]; t != nil {
+				delete(e.tails, key)
 				if rest := t.take("", true); rest != "" {
 					e.send(kind, session, beat, map[string]any{"text": rest, "part": "delta"})
 				}
@@ -122,11 +123,12 @@ func (e *emitter) delta(session, beat, kind, text string) {
 	if e.tails == nil {
 		e.tails = map[string]*tail{}
 	}
-	t := e.tails[beat+typ]
+	key := session + " " + beat + " " + typ
+	t := e.tails[key]
 	if t == nil {
 		t = &tail{}
 		t.w = e.redact.NewWriter(t)
-		e.tails[beat+typ] = t
+		e.tails[key] = t
 	}
 	if out := t.take(text, false); out != "" {
 		e.send(typ, session, beat, map[string]any{"text": out, "part": "delta"})

@@ -73,7 +73,7 @@ func Open(_ context.Context, o Options) (*Workspace, error) {
 		abs, err = filepath.EvalSymlinks(abs)
 	}
 	if err != nil {
-		return nil, kernel.Errorf("open", kernel.Validation, "project %s: %v (name a directory with --project)", project, errors.Unwrap(err))
+		return nil, kernel.Errorf("open", kernel.Validation, "project %s: %v (name a directory with --project)", project, bare(err))
 	}
 	if st, err := os.Stat(abs); err != nil || !st.IsDir() {
 		return nil, kernel.Errorf("open", kernel.Validation, "project %s is no directory (name one with --project)", project)
@@ -223,6 +223,15 @@ func (w *Workspace) Close() error {
 	}
 	w.stores = map[string]store.Store{}
 	return errors.Join(errs...)
+}
+
+// bare is what went wrong without the operation and the path, which a message of ours
+// has said already.
+func bare(err error) error {
+	if inner := errors.Unwrap(err); inner != nil {
+		return inner
+	}
+	return err
 }
 
 func firstOf(all ...string) string {

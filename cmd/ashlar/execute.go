@@ -36,7 +36,9 @@ func (p *process) execute(c *cobra.Command, ws *ashlar.Workspace, run *ashlar.Ru
 		if r.StoppedBy != "" {
 			limit = ashlar.StreamFlushCut
 		}
-		stream.Close(limit)
+		if !stream.Close(limit) && !f.quiet {
+			fmt.Fprintf(p.stderr, "notice: the event stream %s could not be written to its end\n", f.events)
+		}
 	}
 	return p.ended(ws, r, f, req.result)
 }

@@ -51,7 +51,7 @@ func Main(args []string, p *process) int {
 	return ashlar.ExitFailed
 }
 
-// printError prints an error and what caused it, each once.
+// printError prints an error on a line.
 func printError(w io.Writer, err error) {
 	fmt.Fprintf(w, "error: %s\n", err)
 }
@@ -94,8 +94,7 @@ kernel keeps the record, the budget and the processes that it starts.`,
 	return root
 }
 
-// verbs that the command line will have, so that one that is not there yet is told
-// from a slip.
+// verbs are the words that a slip is held against.
 func verbs() []string {
 	return []string{"run", "log", "api", "doctor", "version", "completion", "help"}
 }

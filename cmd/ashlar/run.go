@@ -91,7 +91,10 @@ type request struct {
 	result string
 }
 
-func runVerb(c *cobra.Command, p *process, f runFlags, args []string) error {
+func runVerb(c *cobra.Command, p *process, f runFlags, args []string) (ended error) {
+	if f.json && f.events == "-" {
+		return usagef("--json and --events - both claim standard output: give the events a file or fd:N")
+	}
 	req, err := f.request(c, p, args)
 	if err == nil {
 		err = f.checkText()
@@ -110,7 +113,12 @@ func runVerb(c *cobra.Command, p *process, f runFlags, args []string) error {
 	if err != nil {
 		return p.endedEarly(f, err)
 	}
-	defer ws.Close()
+	defer func() {
+		// What a run queued is committed by now; a store that cannot close says otherwise.
+		if err := ws.Close(); err != nil && ended == nil {
+			ended = err
+		}
+	}()
 	run, err := ws.Prepare(req.task)
 	if err != nil {
 		return p.endedEarly(f, asUsage(err))
@@ -225,7 +233,7 @@ func readText(stdin *stdinOnce, flag, path string) (string, error) {
 	}
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return "", usagef("%s: %s cannot be read: %v", flag, path, errors.Unwrap(err))
+		return "", usagef("%s: %s cannot be read: %v", flag, path, reason(err))
 	}
 	return validText(flag, b)
 }
@@ -303,7 +311,7 @@ func readConfig(path string) (runConfig, error) {
 	}
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return out, usagef("--config: %s cannot be read: %v", path, errors.Unwrap(err))
+		return out, usagef("--config: %s cannot be read: %v", path, reason(err))
 	}
 	m, err := logjson.Object(b)
 	if err != nil {
