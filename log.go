@@ -15,7 +15,8 @@ import (
 	"ashlar/kernel/store"
 )
 
-// Log reads the log from outside a run. It changes nothing and makes no file.
+// Log reads the log from outside a run. It adds nothing to it; the store is opened
+// as a run opens it, with the files and the upgrades that come with that.
 type Log struct{ store store.Store }
 
 // SessionInfo is one session as a listing shows it.
@@ -124,12 +125,16 @@ func (l *Log) session(ctx context.Context, h event.Head) (SessionInfo, error) {
 	}
 	info.Run, _ = row["run"].(string)
 	if info.Run != "" {
-		r, err := run.New(l.store, nil, 0).Get(ctx, info.Run)
+		r, err := run.New(l.store, nil, 0).Look(ctx, info.Run)
 		if err == nil {
 			info.Project, info.Block = r.Project, r.Block
 		}
 	}
-	closed, _, err := l.store.Events(ctx, h.Stream, store.Query{Kinds: []string{event.SessionClosed}, Limit: 1})
+	if ended, _ := row["ended"].(bool); !ended {
+		return info, nil
+	}
+	// It is the last event, but for what other handles had left to say.
+	closed, _, err := l.store.Events(ctx, h.Stream, store.Query{Kinds: []string{event.SessionClosed}, Last: 1})
 	if err != nil || len(closed) == 0 {
 		return info, err
 	}
@@ -139,14 +144,14 @@ func (l *Log) session(ctx context.Context, h event.Head) (SessionInfo, error) {
 	return info, err
 }
 
-// Events calls f with every event of a stream in order. Kind not_found for a stream
-// that has none.
-func (l *Log) Events(ctx context.Context, stream string, f func(event.Event) error) error {
+// Events calls f with every event of a stream in order; without bodies the data of
+// llm_request is {}. Kind not_found for a stream that has none.
+func (l *Log) Events(ctx context.Context, stream string, bodies bool, f func(event.Event) error) error {
 	found := false
 	for from, more := int64(1), true; more; {
 		var events []event.Event
 		var err error
-		events, more, err = l.store.Events(ctx, stream, store.Query{From: from, Bodies: true})
+		events, more, err = l.store.Events(ctx, stream, store.Query{From: from, Bodies: bodies})
 		if err != nil {
 			return err
 		}

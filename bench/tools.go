@@ -130,7 +130,7 @@ func uniqueBytes(ws *ashlar.Workspace) (int, error) {
 	}
 	c := counter{seen: map[string]bool{}}
 	for _, stream := range append([]string{last.Stream()}, last.Sessions...) {
-		if err := log.Events(ctx, stream, c.event); err != nil {
+		if err := log.Events(ctx, stream, true, c.event); err != nil {
 			return 0, err
 		}
 	}

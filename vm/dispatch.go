@@ -65,6 +65,9 @@ func (d *Dispatcher) Call(ctx context.Context, ns string, fn *Function, self *Ob
 		var e *Error
 		if errors.As(err, &e) {
 			entry.Err = e
+		} else {
+			// It ended the run: it has neither a result nor an error that a script saw.
+			entry.Mark, entry.Args = true, nil
 		}
 	}
 	if !entry.Mark {

@@ -10,9 +10,15 @@ import (
 
 // HeapError is the cause of a run that was ended because the process held more
 // live memory than its bound.
-type HeapError struct{ Used, Bound int64 } // bytes
+type HeapError struct {
+	Used, Bound int64 // bytes
+	Shared      bool  // the process is not the script's own: Used is what came since the script began
+}
 
 func (e *HeapError) Error() string {
+	if e.Shared {
+		return fmt.Sprintf("the process uses %d MiB more memory than when the script began (the limit is %d MiB)", e.Used>>20, e.Bound>>20)
+	}
 	return fmt.Sprintf("the script uses %d MiB of memory (the limit is %d MiB)", e.Used>>20, e.Bound>>20)
 }
 
@@ -31,7 +37,7 @@ type Watchdog struct {
 	OnStuck   func(cause error)
 
 	Heap   int64         // bytes; 0 stands for DefaultHeap
-	Alone  bool          // the process is the script's own: all that it holds counts
+	Alone  bool          // the process is the script's own: all that it holds counts, not only what came since Start
 	Grace  time.Duration // 0 stands for InterruptGrace
 	Sample time.Duration // 0 stands for HeapSamplePause
 
@@ -42,8 +48,9 @@ type Watchdog struct {
 // called by one owner.
 func (w *Watchdog) Start(ctx context.Context) {
 	quit := make(chan struct{})
+	m := newMemory(orDefault(w.Heap, DefaultHeap), w.Alone)
 	var done sync.WaitGroup
-	done.Go(func() { w.watch(ctx, quit) })
+	done.Go(func() { w.watch(ctx, quit, m) })
 	w.stop = sync.OnceFunc(func() {
 		close(quit)
 		done.Wait()
@@ -58,8 +65,7 @@ func (w *Watchdog) Stop() {
 	}
 }
 
-func (w *Watchdog) watch(ctx context.Context, quit <-chan struct{}) {
-	m := newMemory(orDefault(w.Heap, DefaultHeap), w.Alone)
+func (w *Watchdog) watch(ctx context.Context, quit <-chan struct{}, m *memory) {
 	defer m.resident.close()
 	tick := time.NewTicker(orDefault(w.Sample, HeapSamplePause))
 	defer tick.Stop()
@@ -99,7 +105,7 @@ func (w *Watchdog) wait(ctx context.Context, quit <-chan struct{}, m *memory, ti
 		case <-tick:
 		}
 		if used := m.over(); used > 0 {
-			return &HeapError{Used: used, Bound: m.bound}
+			return &HeapError{Used: used, Bound: m.bound, Shared: !w.Alone}
 		}
 	}
 }
@@ -107,7 +113,8 @@ func (w *Watchdog) wait(ctx context.Context, quit <-chan struct{}, m *memory, ti
 // memory tells when a process holds too much.
 type memory struct {
 	bound    int64
-	resident *resident
+	base     int64     // what a process that is not the script's own held before
+	resident *resident // reads nothing in such a process
 	sample   []metrics.Sample
 }
 
@@ -116,6 +123,13 @@ func newMemory(bound int64, alone bool) *memory {
 		sample: []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/objects:bytes"}}}
 	if alone {
 		m.resident = newResident()
+		return m
+	}
+	// Garbage included: what was alive at the last collection is too old to tell what
+	// the host holds, and what it holds must never be the script's.
+	metrics.Read(m.sample)
+	for _, s := range m.sample {
+		m.base = max(m.base, int64(s.Value.Uint64()))
 	}
 	return m
 }
@@ -128,7 +142,7 @@ func (m *memory) over() int64 {
 	metrics.Read(m.sample)
 	// What the last collection found alive is the truth, but old; what is allocated
 	// is new, but holds garbage too: half as much again before it counts.
-	live, allocated := int64(m.sample[0].Value.Uint64()), int64(m.sample[1].Value.Uint64())
+	live, allocated := int64(m.sample[0].Value.Uint64())-m.base, int64(m.sample[1].Value.Uint64())-m.base
 	if live > m.bound || allocated > m.bound+m.bound/2 {
 		return max(live, allocated)
 	}

@@ -27,15 +27,20 @@ func (p *process) execute(c *cobra.Command, ws *ashlar.Workspace, run *ashlar.Ru
 		stream = ashlar.NewNDJSON(w)
 		run.AddSink(stream)
 	}
+	var lines *progress
 	if !f.quiet {
-		run.AddSink(newProgress(p, req.task.Bounds))
+		lines = newProgress(p, req.task.Bounds)
+		run.AddSink(lines)
 	}
 	r := run.Execute(ctx)
+	limit := ashlar.StreamFlush
+	if r.StoppedBy != "" {
+		limit = ashlar.StreamFlushCut
+	}
+	if lines != nil {
+		lines.Close(limit)
+	}
 	if stream != nil {
-		limit := ashlar.StreamFlush
-		if r.StoppedBy != "" {
-			limit = ashlar.StreamFlushCut
-		}
 		if !stream.Close(limit) && !f.quiet {
 			fmt.Fprintf(p.stderr, "notice: the event stream %s could not be written to its end\n", f.events)
 		}

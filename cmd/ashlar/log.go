@@ -145,7 +145,7 @@ func newLogShow(p *process, f *logFlags) *cobra.Command {
 			}
 			defer ws.Close()
 			out := bufio.NewWriter(p.stdout)
-			err = l.Events(c.Context(), args[0], func(e event.Event) error {
+			err = l.Events(c.Context(), args[0], true, func(e event.Event) error {
 				if f.json {
 					return exportEvent(out, e)
 				}
@@ -248,7 +248,7 @@ content of tool_call and tool_result is one block, not a list.`,
 			}
 			out := bufio.NewWriter(p.stdout)
 			for _, s := range streams {
-				if err := l.Events(c.Context(), s, func(e event.Event) error { return export(out, e, as, runID != "") }); err != nil {
+				if err := l.Events(c.Context(), s, as == "events", func(e event.Event) error { return export(out, e, as, runID != "") }); err != nil {
 					return err
 				}
 			}

@@ -12,8 +12,13 @@ import (
 	"ashlar"
 )
 
+// maxLines is how many lines wait for a slow terminal; what comes then is dropped.
+const maxLines = 256
+
 // progress prints a line for each beat: model, tokens, tool calls, elapsed, and
-// what is left of the run's bounds. On a terminal it is coloured.
+// what is left of the run's bounds. On a terminal it is coloured. It writes from a
+// goroutine of its own, so that a terminal that stands still does not stop the run.
+// Close it.
 type progress struct {
 	w      io.Writer
 	color  bool
@@ -26,6 +31,12 @@ type progress struct {
 	n     int
 	beats map[string]*beatLine
 	used  struct{ beats, tokens, tools int64 }
+
+	lines  []string
+	lost   int // lines that had no room
+	closed bool
+	wake   *sync.Cond // of mu: lines or closed changed
+	done   chan struct{}
 }
 
 type beatLine struct {
@@ -40,7 +51,65 @@ type beatLine struct {
 
 func newProgress(p *process, b ashlar.Bounds) *progress {
 	color := p.tty && p.getenv("NO_COLOR") == "" && p.getenv("TERM") != "dumb"
-	return &progress{w: p.stderr, color: color, cut: p.tty, width: p.width, bounds: b, beats: map[string]*beatLine{}}
+	s := &progress{w: p.stderr, color: color, cut: p.tty, width: p.width, bounds: b, beats: map[string]*beatLine{}, done: make(chan struct{})}
+	s.wake = sync.NewCond(&s.mu)
+	go s.drain()
+	return s
+}
+
+func (p *progress) drain() {
+	defer close(p.done)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for {
+		for len(p.lines) == 0 && !p.closed {
+			p.wake.Wait()
+		}
+		if len(p.lines) == 0 {
+			return
+		}
+		line := p.lines[0]
+		p.lines = p.lines[1:]
+		if p.lost > 0 {
+			line = fmt.Sprintf("notice: %d lines of progress had no room\n", p.lost) + line
+			p.lost = 0
+		}
+		p.mu.Unlock()
+		_, err := io.WriteString(p.w, line)
+		p.mu.Lock()
+		if err != nil {
+			p.closed, p.lines = true, nil // nobody reads
+		}
+	}
+}
+
+// Close writes what is queued, for at most so long, and reports whether all was
+// written. A writer that hangs keeps its goroutine until it returns.
+func (p *progress) Close(limit time.Duration) bool {
+	p.mu.Lock()
+	p.closed = true
+	p.wake.Signal()
+	p.mu.Unlock()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-p.done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// queue hands a line to the writing goroutine; the caller holds mu.
+func (p *progress) queue(line string, last bool) {
+	switch {
+	case p.closed:
+	case len(p.lines) >= maxLines && !last:
+		p.lost++
+	default:
+		p.lines = append(p.lines, line+"\n")
+		p.wake.Signal()
+	}
 }
 
 // Fact implements ashlar.Sink.
@@ -55,13 +124,19 @@ func (p *progress) Fact(f ashlar.Fact) {
 		p.used.beats++
 		p.beats[f.Beat] = &beatLine{n: p.n, model: str(f.Fields["model"]), start: f.At}
 	case "usage":
+		in := num(f.Fields["input"]) + num(f.Fields["cache_read"]) + num(f.Fields["cache_creation"])
+		out := num(f.Fields["output"])
+		p.used.tokens += in + out // also of a call outside a beat
 		if b := p.beats[f.Beat]; b != nil {
-			b.in += num(f.Fields["input"]) + num(f.Fields["cache_read"]) + num(f.Fields["cache_creation"])
-			b.out += num(f.Fields["output"])
-			p.used.tokens += num(f.Fields["input"]) + num(f.Fields["cache_read"]) + num(f.Fields["cache_creation"]) + num(f.Fields["output"])
+			b.in += in
+			b.out += out
 		}
 	case "tool_result":
-		p.used.tools++
+		switch str(f.Fields["kind"]) {
+		case "denied", "budget", "validation": // refused before it ran: the bound was not charged
+		default:
+			p.used.tools++
+		}
 		if b := p.beats[f.Beat]; b != nil {
 			b.tools = append(b.tools, str(f.Fields["tool"]))
 			if ok, _ := f.Fields["ok"].(bool); !ok {
@@ -74,7 +149,7 @@ func (p *progress) Fact(f ashlar.Fact) {
 			p.line(b, f)
 		}
 	case "notice":
-		fmt.Fprintf(p.w, "notice: %s\n", str(f.Fields["message"]))
+		p.queue("notice: "+str(f.Fields["message"]), false)
 	case "run_finished":
 		p.last(f)
 	}
@@ -100,7 +175,7 @@ func (p *progress) line(b *beatLine, f ashlar.Fact) {
 	if left := p.left(f.At); left != "" {
 		parts = append(parts, p.paint("2", left))
 	}
-	p.print(strings.Join(parts, " · "))
+	p.print(strings.Join(parts, " · "), false)
 }
 
 // toolList names the tools of a beat, those called in a row once, in at most width
@@ -158,7 +233,7 @@ func (p *progress) last(f ashlar.Fact) {
 	if p.n == 0 {
 		// A block that called no model has nothing to report, but where to read why.
 		if status == "failed" || status == "cancelled" {
-			p.print(p.paint("1", status) + " · run " + f.Run)
+			p.print(p.paint("1", status)+" · run "+f.Run, true)
 		}
 		return
 	}
@@ -167,15 +242,15 @@ func (p *progress) last(f ashlar.Fact) {
 		p.paint("1", status), fmt.Sprintf("%d beats", p.n), fmt.Sprintf("%d tokens", p.used.tokens),
 		fmt.Sprintf("%d tool calls", p.used.tools), round(time.Duration(secs * float64(time.Second))), "run " + f.Run,
 	}
-	p.print(strings.Join(parts, " · "))
+	p.print(strings.Join(parts, " · "), true)
 }
 
-// print cuts a line to the terminal's width, never inside a character.
-func (p *progress) print(line string) {
+// print queues a line, cut to the terminal's width, never inside a character.
+func (p *progress) print(line string, last bool) {
 	if p.cut && lipgloss.Width(line) > p.width {
 		line = lipgloss.NewStyle().MaxWidth(p.width).Render(line)
 	}
-	fmt.Fprintln(p.w, line)
+	p.queue(line, last)
 }
 
 func (p *progress) paint(code, text string) string {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"ashlar"
@@ -35,9 +36,47 @@ func TestADumbTerminalGetsNoColour(t *testing.T) {
 	for environ, want := range map[string]bool{"TERM=xterm": true, "TERM=dumb": false, "NO_COLOR=1": false} {
 		var out bytes.Buffer
 		p := &process{stderr: &out, tty: true, width: 80, environ: []string{environ}}
-		newProgress(p, ashlar.Bounds{}).Fact(ashlar.Fact{Type: "run_finished", Run: "r", Fields: map[string]any{"status": "failed"}})
+		s := newProgress(p, ashlar.Bounds{})
+		s.Fact(ashlar.Fact{Type: "run_finished", Run: "r", Fields: map[string]any{"status": "failed"}})
+		s.Close(time.Minute)
 		if got := strings.Contains(out.String(), "\x1b["); got != want {
 			t.Errorf("%s: coloured %v, want %v: %q", environ, got, want, out.String())
 		}
+	}
+}
+
+// stuck is a terminal that stands still until it is released.
+type stuck struct {
+	buf     bytes.Buffer
+	release chan struct{}
+}
+
+func (s *stuck) Write(b []byte) (int, error) {
+	<-s.release
+	return s.buf.Write(b)
+}
+
+func TestProgressDoesNotWaitForItsTerminal(t *testing.T) {
+	t.Parallel()
+	w := &stuck{release: make(chan struct{})}
+	s := newProgress(&process{stderr: w, width: 80}, ashlar.Bounds{Tokens: 100, ToolCalls: 9})
+	s.Fact(ashlar.Fact{Type: "beat_started", Beat: "b"})
+	for range 10 * maxLines {
+		s.Fact(ashlar.Fact{Type: "notice", Fields: map[string]any{"message": "m"}})
+	}
+	s.Fact(ashlar.Fact{Type: "usage", Fields: map[string]any{"input": int64(3), "output": int64(4)}})
+	for _, kind := range []any{"denied", "budget", "validation", "failed", nil} {
+		s.Fact(ashlar.Fact{Type: "tool_result", Beat: "b", Fields: map[string]any{"kind": kind}})
+	}
+	s.Fact(ashlar.Fact{Type: "run_finished", Run: "r", Fields: map[string]any{"status": "completed"}})
+	if s.Close(time.Millisecond) {
+		t.Error("closed, and nothing can have been written")
+	}
+	close(w.release)
+	if !s.Close(time.Minute) {
+		t.Fatal("the lines were not written")
+	}
+	if got := w.buf.String(); !strings.HasSuffix(got, "completed · 1 beats · 7 tokens · 2 tool calls · 0s · run r\n") || strings.Count(got, "\n") > maxLines+4 {
+		t.Errorf("%d lines, the last: %q", strings.Count(got, "\n"), got[max(0, len(got)-200):])
 	}
 }

@@ -36,7 +36,6 @@ local MAX_BROKEN_TURNS = 3
 local OWN = {
   prompt = true, system = true, max_iterations = true, max_tokens_budget = true, extra_tools = true,
   tool_groups = true, history = true, on_turn = true, on_delta = true, store = true, budget = true,
-  cache_control = true, context_management = true, context_management_config = true,
 }
 
 local function zero() return { input_tokens = 0, output_tokens = 0, total_tokens = 0, thinking_tokens = 0 } end
@@ -192,7 +191,7 @@ end
 
 local function stopped(opts, state, outcome)
   local tag = outcome.tag
-  if outcome.bound ~= "run" and tag == "beats" then
+  if outcome.bound ~= "run" and tag == "beats" and state.limit then
     state.stopped_by = "max_iterations"
     return failed("limit", ("max_iterations (%s) reached"):format(tostring(state.limit)), state)
   end
@@ -221,18 +220,45 @@ local function loop(session, device, opts, state)
   end
 end
 
-local function budget_of(opts, limit)
-  if limit and not opts.budget then return { amount = limit, tag = "beats", desc = "max_iterations" } end
+local AMOUNT = { amount = true, tag = true, desc = true }
+
+-- by_tag gives a budget as amounts by tag; {amount, tag?} names one, beats by default.
+local function by_tag(given)
   local budget = {}
-  for tag, amount in pairs(opts.budget or {}) do budget[tag] = amount end
-  if limit and budget.beats == nil then budget.beats = limit end
+  if given.amount == nil then
+    for tag, amount in pairs(given) do budget[tag] = amount end
+    return budget
+  end
+  for key in pairs(given) do
+    if not AMOUNT[key] then error("agent: run: validation: budget: unknown key '" .. tostring(key) .. "' beside amount", 0) end
+  end
+  local tag = given.tag == nil and "beats" or given.tag
+  if type(tag) ~= "string" then error("agent: run: validation: budget: tag must be a string, got a " .. type(tag), 0) end
+  budget[tag] = given.amount
+  return budget
+end
+
+-- budget_of joins the caller's budget and the loop's own limit. Second it gives the
+-- limit where that is what bounds the beats, nil where the caller's amount does: of two
+-- that were both given the smaller one.
+local function budget_of(opts, limit)
+  if limit and not opts.budget then return { amount = limit, tag = "beats", desc = "max_iterations" }, limit end
+  local budget = by_tag(opts.budget or {})
+  if not limit and opts.budget and opts.budget.amount ~= nil then
+    return { amount = opts.budget.amount, tag = opts.budget.tag or "beats", desc = opts.budget.desc }
+  end
+  local beats = budget.beats
+  if limit and (beats == nil or opts.max_iterations and type(beats) == "number" and beats > limit and beats == math.floor(beats)) then
+    budget.beats = limit
+    return budget, limit
+  end
   return next(budget) and budget or nil
 end
 
 local function converse(opts, device, limit)
-  return knl.session({
-    owner = OWNER, store = opts.store, budget = budget_of(opts, limit),
-  }, function(session)
+  local budget
+  budget, limit = budget_of(opts, limit)
+  return knl.session({ owner = OWNER, store = opts.store, budget = budget }, function(session)
     local state = { usage = zero(), turns = 0, limit = limit, session = session:id(), content = "" }
     seed(session, opts)
     local result = loop(session, device, opts, state)

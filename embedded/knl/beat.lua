@@ -58,10 +58,21 @@ local folders, kept_folders = {}, 0
 
 local MAX_FOLDERS = 64
 
+local asked = 0 -- how often a folder was asked for; each keeps when it last was
+
+-- evict drops the folder that was not asked for the longest.
+local function evict()
+  local oldest
+  for id, state in pairs(folders) do
+    if not oldest or state.asked < folders[oldest].asked then oldest = id end
+  end
+  folders[oldest], kept_folders = nil, kept_folders - 1
+end
+
 local function keep(id)
-  if kept_folders >= MAX_FOLDERS then folders, kept_folders = {}, 0 end
+  if kept_folders >= MAX_FOLDERS then evict() end
   kept_folders = kept_folders + 1
-  local state = { folder = default_fold.new(), from = 1, log = std.json.array(), wire = {}, copies = {} }
+  local state = { folder = default_fold.new(), from = 1, log = std.json.array(), wire = {}, copies = {}, asked = 0 }
   folders[id] = state
   return state
 end
@@ -100,6 +111,8 @@ local function fold(native, session, device)
   end
   local id = session:id()
   local state = folders[id] or keep(id)
+  asked = asked + 1
+  state.asked = asked
   pages(native, session, state.from, function(event)
     -- Another task of this run may have stepped over it while this one was reading.
     if event.seq < state.from then return end
@@ -132,6 +145,12 @@ local function recorded(native, request, kept)
   local out, log = {}, kept.state.log
   for key, value in pairs(request) do out[key] = value end
   for i = #log + 1, #kept.messages do log[i] = native.pack(kept.messages[i]) end
+  if #log > #kept.messages then
+    -- Another beat of the session went on while this one was filtered or priced.
+    local held = std.json.array()
+    for i = 1, #kept.messages do held[i] = log[i] end
+    log = held
+  end
   out.messages = log
   return out
 end
@@ -291,8 +310,9 @@ local function run(native, session, device)
     request = capped
   end
   local beat = begun.beat
-  local outcome = finish(native, session, device, beat, request, kept)
-  native.beat_done(session, beat, outcome.status)
+  local fine, outcome = pcall(finish, native, session, device, beat, request, kept)
+  native.beat_done(session, beat, fine and outcome.status or "error")
+  if not fine then error(outcome, 0) end
   return outcome
 end
 

@@ -37,27 +37,29 @@ local function plan(device, out)
   return calls
 end
 
+-- refusal gives why a call is not run, and the kind of that; nil where it is run.
 local function refusal(call, out)
   local name = call.block.name
   if call.decision == "deny" then
     local text = "tool '" .. name .. "' denied by policy"
     if call.reason ~= nil then text = text .. ": " .. tostring(call.reason) end
-    return text
+    return text, "denied"
   end
   if call.block.input_error and out.stop_reason == "max_tokens" then
     return "the reply was cut at its token limit inside the arguments of '" .. name
-      .. "'; nothing was run. Write less in one reply, or do it in several smaller calls"
+      .. "'; nothing was run. Write less in one reply, or do it in several smaller calls", "validation"
   end
   if call.block.input_error then
     return "the arguments of '" .. name .. "' cannot be used: " .. tostring(call.block.input_error)
-      .. "; nothing was run, send the call again with valid arguments"
+      .. "; nothing was run, send the call again with valid arguments", "validation"
   end
-  if not call.tool then return "tool '" .. name .. "' not found" end
+  if not call.tool then return "tool '" .. name .. "' not found", "not_found" end
 end
 
 local function dispatch(native, session, beat, call, out, turn)
   local block, tool = call.block, call.tool
-  local spec = { beat = beat, call_id = block.id, name = block.name, args = block.input, refusal = refusal(call, out), turn = turn }
+  local spec = { beat = beat, call_id = block.id, name = block.name, args = block.input, turn = turn }
+  spec.refusal, spec.refusal_kind = refusal(call, out)
   if tool and not spec.refusal and not tool.registered then
     local handler = tool.handler
     spec.handler = function(input) return handler(input) end
@@ -76,6 +78,25 @@ local function all_read_only(calls)
   return #calls > 1
 end
 
+-- side_by_side runs a function for every call at once. None is left running: the first
+-- error is raised when all have ended.
+local function side_by_side(calls, run, note)
+  local started, failures = {}, {}
+  for i, call in ipairs(calls) do
+    local good, task = pcall(std.task.spawn, function() return run(i, call) end, { name = call.block.name })
+    if not good then
+      failures[1] = { raised = task }
+      break
+    end
+    started[i] = task
+  end
+  for i, task in ipairs(started) do
+    local good, result = pcall(task.join, task)
+    if good then note(i, result) else failures[#failures + 1] = { raised = result } end
+  end
+  if failures[1] then error(failures[1].raised, 0) end
+end
+
 function tools.run(native, session, device, beat, out)
   local calls, failure = plan(device, out)
   if not calls then return nil, failure end
@@ -85,11 +106,7 @@ function tools.run(native, session, device, beat, out)
     if result.stopped then list.stopped = result.stopped end
   end
   if all_read_only(calls) then
-    local started = {}
-    for i, call in ipairs(calls) do
-      started[i] = std.task.spawn(function() return dispatch(native, session, beat, call, out, i) end, { name = call.block.name })
-    end
-    for i, task in ipairs(started) do note(i, task:join()) end
+    side_by_side(calls, function(i, call) return dispatch(native, session, beat, call, out, i) end, note)
   else
     for i, call in ipairs(calls) do note(i, dispatch(native, session, beat, call, out)) end
   end

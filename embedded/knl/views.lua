@@ -4,7 +4,8 @@
 --                              cache_read_input_tokens, cache_creation_input_tokens}}, false
 --   views.ledger(session) -> {{seq, kind, amount, tag}…}, false     one for each budget event
 --
--- usage is what the providers said; it is never reconciled with the ledger.
+-- usage is what the providers said; it is never reconciled with the ledger. A reply
+-- without any counts 0, a failed call is one where a usage came with it.
 
 local beat = require("knl.beat")
 
@@ -19,9 +20,11 @@ return function(native)
     local row = { stream = session:id(), calls = 0 }
     for _, key in ipairs(SUMS) do row[key] = 0 end
     beat.pages(native, session, 1, function(event)
-      if event.kind == "llm_response" then
+      local usage = event.data and event.data.usage
+      if type(usage) ~= "table" then usage = nil end
+      if event.kind == "llm_response" or event.kind == "llm_call_failed" and usage then
         row.calls = row.calls + 1
-        for _, key in ipairs(SUMS) do row[key] = row[key] + (event.data.usage[key] or 0) end
+        for _, key in ipairs(SUMS) do row[key] = row[key] + (tonumber(usage and usage[key]) or 0) end
       end
     end)
     return { row }, false

@@ -32,11 +32,24 @@ local BY_TYPE = {
   invalid_request_error = "invalid_request",
 }
 
-local function kind_of(status, err)
+-- told reports whether an answer says when to ask again.
+local function told(err, headers)
+  if headers and headers["retry-after"] then return true end
+  for _, detail in ipairs(type(err.details) == "table" and err.details or {}) do
+    local kind = type(detail) == "table" and detail["@type"]
+    if type(kind) == "string" and kind:find("google%.rpc%.RetryInfo$") then return true end
+  end
+  return false
+end
+
+local function kind_of(status, err, headers)
   local by_type = BY_TYPE[err.code] or BY_TYPE[err.type]
   if by_type == "quota" or by_type == "context_length" then return by_type end
   local message = type(err.message) == "string" and err.message:lower() or ""
-  if status == 429 and message:find("quota", 1, true) then return "quota" end
+  -- Some providers call a rate a quota: the text decides only where nothing else does.
+  if status == 429 and by_type ~= "rate_limited" and message:find("quota", 1, true) and not told(err, headers) then
+    return "quota"
+  end
   if status == 400 and (message:find("context length", 1, true) or message:find("context size", 1, true)) then
     return "context_length"
   end
@@ -45,7 +58,7 @@ local function kind_of(status, err)
 end
 
 local function failure(status, err, headers)
-  local kind = kind_of(status, err)
+  local kind = kind_of(status, err, headers)
   -- An error inside a good status is no error of HTTP.
   local text = status >= 300 and "API error " .. status .. " (" .. kind .. ")" or "the provider reported an error: " .. kind
   -- An authentication error of a provider may repeat a part of the key.

@@ -135,14 +135,30 @@ func (h *Handle) GoOn(ctx context.Context) error {
 }
 
 // Settle ends the run: state and result in one transaction, after everything the
-// journal has. Kind closed when another attempt has it or it has ended;
-// validation for a result without log JSON, after which it can still be settled
-// otherwise.
+// journal has was written. Where some of that was lost, a run that completed is
+// settled as failed, and the loss is returned. Kind closed when another attempt has
+// it or it has ended; validation for a result without log JSON, after which it can
+// still be settled otherwise.
 func (h *Handle) Settle(ctx context.Context, o Outcome) error {
 	const op = "run.settle"
 	if o.StoppedBy == "" {
 		o.StoppedBy = h.Bound()
 	}
+	lost := h.ledger.store.Flush(ctx)
+	if lost != nil {
+		lost = kernel.Errorf(op, kernel.Storage, "what was queued for the log was not written: %w", lost)
+		if o.State == Completed {
+			o.State, o.Result = Failed, nil
+			o.Error = map[string]any{"kind": string(kernel.Storage), "message": kernel.Message(lost)}
+		}
+	}
+	if err := h.settle(ctx, op, o); err != nil {
+		return err
+	}
+	return lost
+}
+
+func (h *Handle) settle(ctx context.Context, op string, o Outcome) error {
 	return h.ledger.store.Write(ctx, func(tx store.Tx) error {
 		row, err := h.mine(op, tx)
 		if err != nil {

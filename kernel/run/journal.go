@@ -38,9 +38,10 @@ type Syscall struct {
 // journal is the writing half. It does not wait before maxPending: what it has rides
 // with the next commit.
 type journal struct {
-	store   store.Store
-	stream  string
-	pending atomic.Int64 // syscalls that are not committed
+	store  store.Store
+	stream string
+	taken  atomic.Int64 // syscalls that Record was given
+	past   atomic.Int64 // the newest of them that has left the store's queue, whatever came of it
 
 	mu    sync.Mutex
 	batch *handovers // not full, and not yet committed
@@ -64,15 +65,24 @@ func (h *Handle) Record(c Syscall) {
 		}
 		d = event.Draft{Kind: event.Syscall, Data: c.data()}
 	}
-	full := j.pending.Add(1) >= maxPending
+	n := j.taken.Add(1)
 	j.store.Later(func(tx store.Tx) error {
-		j.pending.Add(-1)
+		j.passed(n)
 		_, err := tx.Append(j.stream, d)
 		return err
 	})
-	if full {
+	if n-j.past.Load() >= maxPending {
 		// Behind everything that is queued. A failure is that of the next write.
 		_ = j.store.Write(context.Background(), func(store.Tx) error { return nil })
+		j.passed(n) // also where the store never came to the calls before
+	}
+}
+
+// passed notes that the n-th syscall and those before it wait no more. The store
+// takes them in order, so the newest one speaks for all; a failed commit may leave
+// some that never ran.
+func (j *journal) passed(n int64) {
+	for old := j.past.Load(); n > old && !j.past.CompareAndSwap(old, n); old = j.past.Load() {
 	}
 }
 

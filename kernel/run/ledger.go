@@ -202,6 +202,17 @@ func (l *Ledger) seen(r Row) Row {
 	return r
 }
 
+// Look reads a run without its result and its sessions: the row alone. Kind
+// not_found when there is none.
+func (l *Ledger) Look(ctx context.Context, id string) (Row, error) {
+	value, ok, err := l.store.Row(ctx, store.Runs, id)
+	row, err := load("run.look", id, value, ok, err)
+	if err != nil {
+		return row, err
+	}
+	return l.seen(row), nil
+}
+
 // Get reads a run with its result; not_found when there is none.
 func (l *Ledger) Get(ctx context.Context, id string) (Row, error) {
 	value, ok, err := l.store.Row(ctx, store.Runs, id)

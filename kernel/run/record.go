@@ -13,7 +13,7 @@ import (
 type Journal struct {
 	Syscalls  []Syscall // in the order in which they ended
 	Handovers []int     // Handovers[i] is the task of hand-over i+1
-	Exact     bool      // nothing was left out, so that a replay can be exact
+	Exact     bool      // nothing was left out, no number is missing: a replay can be exact
 }
 
 // maxHandovers bounds what a damaged number can make the reader fill up.
@@ -23,6 +23,7 @@ const maxHandovers = 1 << 28
 // to task 0.
 func ReadJournal(ctx context.Context, from store.Reader, id string) (*Journal, error) {
 	j := &Journal{Exact: true}
+	var numbers numbers
 	q := store.Query{From: 1, Kinds: []string{event.Syscall, event.Handover}}
 	for more := true; more; {
 		var page []event.Event
@@ -39,14 +40,38 @@ func ReadJournal(ctx context.Context, from store.Reader, id string) (*Journal, e
 			if e.Kind == event.Syscall {
 				c := syscallOf(data)
 				j.Exact = j.Exact && !c.Mark
+				numbers.saw(c.N)
 				j.Syscalls = append(j.Syscalls, c)
 			} else if err := j.handover(e, data); err != nil {
 				return nil, err
 			}
 		}
 	}
+	j.Exact = j.Exact && numbers.whole()
 	return j, nil
 }
+
+// numbers tells whether the calls of a journal are numbered from 1 without a gap;
+// they are recorded as they end, so a number may come before a smaller one.
+type numbers struct {
+	upTo  int64 // 1 to upTo were all seen
+	ahead map[int64]bool
+}
+
+func (n *numbers) saw(i int64) {
+	if n.ahead == nil {
+		n.ahead = map[int64]bool{}
+	}
+	if i > n.upTo || i < 1 {
+		n.ahead[i] = true
+	}
+	for n.ahead[n.upTo+1] {
+		n.upTo++
+		delete(n.ahead, n.upTo)
+	}
+}
+
+func (n *numbers) whole() bool { return len(n.ahead) == 0 }
 
 func (j *Journal) handover(e event.Event, data map[string]any) error {
 	first, _ := data["n"].(int64)

@@ -299,3 +299,65 @@ func TestSessionsOfARunAreListedInTheOrderOfJoining(t *testing.T) {
 		t.Errorf("%d sessions %v, want %d in order", len(row.Sessions), err, n)
 	}
 }
+
+func TestAMissingNumberMakesAJournalInexact(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	for _, c := range []struct {
+		numbers []int64
+		exact   bool
+	}{{nil, true}, {[]int64{3, 1, 2}, true}, {[]int64{1, 3}, false}, {[]int64{2}, false}, {[]int64{0, 1}, false}} {
+		s, l := fresh(t)
+		h := begin(t, l, nil)
+		for _, n := range c.numbers {
+			h.Record(run.Syscall{N: n, K: 1, Name: "std.time.now"})
+		}
+		must(t, h.Settle(ctx, run.Outcome{State: run.Completed}))
+		j, err := run.ReadJournal(ctx, s, h.ID())
+		must(t, err)
+		if j.Exact != c.exact {
+			t.Errorf("%v: exact %v", c.numbers, j.Exact)
+		}
+	}
+}
+
+func TestALostJournalIsNotSilent(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	s, l := fresh(t)
+	h := begin(t, l, nil)
+	s.Later(func(store.Tx) error { return kernel.Errorf("disk", kernel.Storage, "full") })
+	err := h.Settle(ctx, run.Outcome{State: run.Completed, Result: int64(1)})
+	want(t, err, kernel.Storage)
+	row, err := l.Look(ctx, h.ID())
+	if err != nil || row.State != run.Failed || row.Error["kind"] != "storage" || row.Result != nil || row.Sessions != nil {
+		t.Errorf("%+v, %v", row, err)
+	}
+}
+
+// deafStore takes what is queued and never comes to it.
+type deafStore struct {
+	store.Store
+	barriers int
+}
+
+func (*deafStore) Later(func(store.Tx) error) {}
+
+func (d *deafStore) Write(ctx context.Context, fn func(store.Tx) error) error {
+	d.barriers++
+	return d.Store.Write(ctx, fn)
+}
+
+func TestSyscallsThatWereLostDoNotCountAsPending(t *testing.T) {
+	t.Parallel()
+	s, _ := fresh(t)
+	deaf := &deafStore{Store: s}
+	h := begin(t, ledger(deaf), nil)
+	deaf.barriers = 0
+	for n := range int64(3 * 4 * store.LaterLimit) {
+		h.Record(run.Syscall{N: n + 1, K: n + 1, Name: "std.time.now"})
+	}
+	if deaf.barriers != 3 {
+		t.Errorf("waited %d times for the disk", deaf.barriers)
+	}
+}

@@ -83,10 +83,11 @@ func (s *Session) commit(ctx context.Context, op string, b Batch) (Receipt, erro
 	}
 	foreign := s.book.run != nil && !s.book.local()
 	var no *refusal
+	var taken bool // the pool's units are taken already
 	if foreign {
 		// The pool first: a crash between the two leaves its units spent, and
 		// never a session that has taken what the run does not cover.
-		if no, err = s.reserveAbroad(ctx, b); err != nil {
+		if no, taken, err = s.reserveAbroad(ctx, b); err != nil {
 			return Receipt{}, as(op, err)
 		}
 	}
@@ -100,13 +101,19 @@ func (s *Session) commit(ctx context.Context, op string, b Batch) (Receipt, erro
 		r = m.receipt
 		return err
 	})
+	if taken && (err != nil || !r.Granted) {
+		back := s.giveBackAbroad(context.WithoutCancel(ctx), b)
+		if err == nil {
+			err = back
+		}
+	}
 	if err != nil {
 		return Receipt{}, as(op, err)
 	}
 	if r.Bound == BoundRun {
 		s.book.run.Refused(r.Tag)
 	}
-	if foreign {
+	if foreign && r.Granted {
 		err = s.settleAbroad(ctx, b)
 	}
 	return r, as(op, err)

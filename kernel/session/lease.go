@@ -43,9 +43,10 @@ func (l lease) busy(op, id string) error {
 	return kernel.Errorf(op, kernel.Busy, "session %s is written by pid %d, run %s", id, l.pid, run)
 }
 
-// take gives this process the right to write a session. fresh is false when it
-// had that already, so that what looks unfinished in the session may still be
-// under way.
+// take gives this run the right to write a session. fresh is false when its process
+// had that already, so that what looks unfinished in the session may still be under
+// way. What another run of the process holds open is busy until that run has ended;
+// handles of one run interleave.
 func (b *Book) take(tx store.Tx, id string) (epoch int64, fresh bool, err error) {
 	l, ok, err := readLease(tx, id)
 	if err != nil {
@@ -56,6 +57,16 @@ func (b *Book) take(tx store.Tx, id string) (epoch int64, fresh bool, err error)
 		if l.run == b.runID() {
 			return l.epoch, false, nil
 		}
+		if l.run != "" {
+			live, err := unsettled(tx, l.run)
+			if err != nil {
+				return 0, false, err
+			}
+			if live {
+				return 0, false, l.busy("session.resume", id)
+			}
+			l.epoch++ // its handles are of a run that is over
+		}
 		l.run = b.runID()
 		return l.epoch, false, l.write(tx, id)
 	}
@@ -64,6 +75,13 @@ func (b *Book) take(tx store.Tx, id string) (epoch int64, fresh bool, err error)
 	}
 	l = lease{owner: own, pid: int64(b.pid), run: b.runID(), epoch: l.epoch + 1}
 	return l.epoch, true, l.write(tx, id)
+}
+
+// unsettled reports whether a run of this process still lives. One whose row is in
+// another store counts as living: it takes its leases with it when it ends.
+func unsettled(tx store.Tx, run string) (bool, error) {
+	m, err := object(tx.Row(store.Runs, run))
+	return m["settled"] == nil, err
 }
 
 // check refuses a write by a handle that has lost its session. A session that

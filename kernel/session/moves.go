@@ -153,14 +153,14 @@ func (b Batch) spend(a *budget.Account) error {
 
 // reserveAbroad reserves in a pool that lives in another store. The session is
 // asked first, without obligation, so that what it refuses costs the pool
-// nothing.
-func (s *Session) reserveAbroad(ctx context.Context, b Batch) (no *refusal, err error) {
+// nothing. taken reports that the pool has given the units.
+func (s *Session) reserveAbroad(ctx context.Context, b Batch) (no *refusal, taken bool, err error) {
 	if len(b.Reserve)+len(b.Need) == 0 {
-		return nil, nil
+		return nil, false, nil
 	}
 	left, err := s.Balance(ctx)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	err = s.book.run.Store().Write(ctx, func(tx store.Tx) error {
 		pool, err := s.book.pool(tx, s.id)
@@ -181,13 +181,29 @@ func (s *Session) reserveAbroad(ctx context.Context, b Batch) (no *refusal, err 
 		return nil
 	})
 	switch {
-	case err != nil || no == nil:
+	case err != nil:
+	case no == nil:
+		taken = true
 	case no.bound == BoundRun:
 		s.book.run.Refused(no.tag)
 	default:
 		no = nil // the session decides for itself, in its own transaction
 	}
-	return no, err
+	return no, taken, err
+}
+
+// giveBackAbroad returns what reserveAbroad took when the session's own transaction
+// came to nothing. Tokens and cost are settled with a use of 0. The units of other
+// tags stay spent: the log has no event that returns a beat or a tool call, and a
+// pool that gives too little is the safe side of the bound.
+func (s *Session) giveBackAbroad(ctx context.Context, b Batch) error {
+	back := Batch{}
+	for _, tag := range b.Reserve.Tags() {
+		if n := b.Reserve[tag]; n > 0 && budget.Settled(tag) {
+			back.Settle = append(back.Settle, Settlement{Tag: tag, Reserved: n})
+		}
+	}
+	return s.settleAbroad(ctx, back)
 }
 
 // settleAbroad does in another store what follows the session's own transaction.

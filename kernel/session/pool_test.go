@@ -1,7 +1,9 @@
 package session_test
 
 import (
+	"context"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -10,6 +12,7 @@ import (
 	"ashlar/kernel/run"
 	"ashlar/kernel/session"
 	"ashlar/kernel/session/budget"
+	"ashlar/kernel/store"
 )
 
 func TestARunsPoolBoundsAllItsSessions(t *testing.T) {
@@ -134,4 +137,81 @@ func TestTheEndOfARunClosesWhatEarlierAttemptsLeft(t *testing.T) {
 	if h, err := st.Head(ctx, s.ID()); err != nil || h.Seq != 2 {
 		t.Errorf("%+v, %v", h, err)
 	}
+}
+
+// What the session refuses or fails to write costs a pool elsewhere no tokens.
+func TestAPoolElsewhereGetsBackWhatItsSessionDidNotTake(t *testing.T) {
+	t.Parallel()
+	home := newStore(t, filepath.Join(t.TempDir(), "kernel.db"))
+	st := newStore(t, filepath.Join(t.TempDir(), "other.db"))
+	h, err := run.New(home, ids(), 7).Begin(ctx, run.Start{Bounds: budget.Amounts{"beats": 5, "tokens": 100}})
+	must(t, err)
+	failing := &failingStore{Store: st}
+	s := open(t, bookOn(failing, h))
+	failing.fail = true
+	_, err = s.Reserve(ctx, budget.Amounts{"beats": 1, "tokens": 40})
+	want(t, err, kernel.Storage)
+	failing.fail = false
+	tell(t, home, h.Stream(), "run_queued, budget_granted beats 5 run, budget_granted tokens 100 run, run_owned, run_session, "+
+		"budget_reserved beats 1 run, budget_reserved tokens 40 run, budget_settled tokens 40 0 40 run")
+	checkBalance(t, home, h.Stream())
+	// A refusal by the session: nothing is reserved, and nothing is spent or settled.
+	poor := open(t, bookOn(failing, h), budget.Grant{Tag: "tokens", Amount: 1})
+	r, err := poor.Commit(ctx, session.Batch{Reserve: budget.Amounts{"tokens": 2}, Spend: budget.Amounts{"beats": 1}})
+	if err != nil || r.Granted || r.Bound != "" {
+		t.Errorf("%+v %v", r, err)
+	}
+	if left, _, err := h.Remaining(ctx, "beats"); left != 4 || err != nil {
+		t.Errorf("%d beats left, %v", left, err)
+	}
+	if left, _, err := h.Remaining(ctx, "tokens"); left != 100 || err != nil {
+		t.Errorf("%d tokens left, %v", left, err)
+	}
+}
+
+type failingStore struct {
+	store.Store
+	fail bool
+}
+
+func (f *failingStore) Write(ctx context.Context, fn func(store.Tx) error) error {
+	if f.fail {
+		return kernel.Errorf("store.write", kernel.Storage, "disk full")
+	}
+	return f.Store.Write(ctx, fn)
+}
+
+func TestASessionThatAnotherLiveRunHoldsIsBusy(t *testing.T) {
+	t.Parallel()
+	st := newStore(t, filepath.Join(t.TempDir(), "kernel.db"))
+	ledger := run.New(st, ids(), 7)
+	begin := func() (*run.Handle, *session.Book) {
+		h, err := ledger.Begin(ctx, run.Start{})
+		must(t, err)
+		return h, bookOn(st, h)
+	}
+	one, first := begin()
+	_, second := begin()
+	s := open(t, first)
+	_, err := second.Resume(ctx, s.ID(), session.Resuming{})
+	want(t, err, kernel.Busy)
+	if err == nil || !strings.Contains(err.Error(), "run "+one.ID()) {
+		t.Errorf("the lease names the run: %v", err)
+	}
+	again, err := first.Resume(ctx, s.ID(), session.Resuming{})
+	must(t, err)
+	for _, handle := range []*session.Session{s, again, s} {
+		if _, err := handle.Append(ctx, user("on")); err != nil {
+			t.Error(err)
+		}
+	}
+	// A run that ended without closing its sessions holds them no longer.
+	must(t, one.Settle(ctx, run.Outcome{State: run.Failed}))
+	taken, err := second.Resume(ctx, s.ID(), session.Resuming{})
+	must(t, err)
+	if _, err := taken.Append(ctx, user("on")); err != nil {
+		t.Error(err)
+	}
+	_, err = s.Append(ctx, user("late"))
+	want(t, err, kernel.Busy)
 }

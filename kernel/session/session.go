@@ -104,10 +104,13 @@ func (s *Session) Events(ctx context.Context, from int64, bodies bool) (events [
 	return events, more, as("session.events", err)
 }
 
-// Tail reads the last n events, however many.
+// Tail reads the last n events, at most store.MaxPage.
 func (s *Session) Tail(ctx context.Context, n int) ([]event.Event, error) {
 	if n < 0 {
 		return nil, kernel.Errorf("session.view", kernel.Validation, "n is %d; it is never negative", n)
+	}
+	if n > store.MaxPage {
+		return nil, kernel.Errorf("session.view", kernel.Validation, "n is %d, more than %d; read the session page by page", n, store.MaxPage)
 	}
 	if n == 0 {
 		return nil, nil

@@ -358,3 +358,19 @@ func TestOneLivingProcessWritesASession(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestATailIsOnePageAtMost(t *testing.T) {
+	t.Parallel()
+	s := open(t, newBook(t))
+	for n, fits := range map[int]bool{store.MaxPage: true, store.MaxPage + 1: false} {
+		events, err := s.Tail(ctx, n)
+		if fits {
+			must(t, err)
+			if len(events) != 1 {
+				t.Errorf("%d events", len(events))
+			}
+			continue
+		}
+		want(t, err, kernel.Validation)
+	}
+}

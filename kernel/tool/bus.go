@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +19,9 @@ type Call struct {
 	Args    map[string]any
 	Tool    *Tool  // the tool, where the caller brings it; nil: looked up in the registry
 	Refusal string // a decision that was taken already: the call is recorded and not run
-	Record  Recorder
+	// RefusalKind is the kind of Refusal: denied where it is empty.
+	RefusalKind string
+	Record      Recorder
 }
 
 // Result is what came of a call.
@@ -142,7 +145,7 @@ func (b *Bus) decide(ctx context.Context, c *Call) (refusal *Result, err error) 
 		c.Args = map[string]any{}
 	}
 	if c.Refusal != "" {
-		return refused("denied", "%s", c.Refusal), nil
+		return refused(cmp.Or(c.RefusalKind, "denied"), "%s", c.Refusal), nil
 	}
 	if c.Tool == nil {
 		t, ok := b.Registry.Get(c.Name)

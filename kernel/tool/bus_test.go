@@ -51,6 +51,7 @@ func TestARefusalRunsNothingAndIsRecordedWhole(t *testing.T) {
 		text  string
 	}{
 		"by the caller":  {func(_ *tool.Bus, c *tool.Call) { c.Refusal = "policy says no " + canary }, "denied", "policy says no [redacted:KEY]"},
+		"by its kind":    {func(_ *tool.Bus, c *tool.Call) { c.Refusal, c.RefusalKind = "none", "not_found" }, "not_found", "none"},
 		"unknown name":   {func(_ *tool.Bus, c *tool.Call) { c.Name = "other" }, "not_found", "tool 'other' not found"},
 		"misfit":         {func(_ *tool.Bus, c *tool.Call) { c.Args = nil }, "validation", "missing property 'a'"},
 		"by a gate":      {func(b *tool.Bus, _ *tool.Call) { b.Gates = deny("not now") }, "denied", "not now"},

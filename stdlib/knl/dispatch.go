@@ -121,12 +121,13 @@ func (k *Kernel) dispatch(ctx context.Context, c *vm.Call, contractOf func(name 
 	}
 	rec := &recorder{session: s, turn: o.Int("turn", 0)}
 	if rec.turn > 0 {
-		rec.turns = k.turnsOf(o.Str("beat", ""))
-		defer rec.turns.pass(rec.turn)
+		if rec.turns = k.turnsOf(s, o.Str("beat", "")); rec.turns != nil {
+			defer rec.turns.pass(rec.turn)
+		}
 	}
 	call := tool.Call{
 		Session: s.ID(), ID: o.Str("call_id", ""), Beat: o.Str("beat", ""), Name: o.Str("name", ""),
-		Args: args, Refusal: o.Str("refusal", ""), Record: rec,
+		Args: args, Refusal: o.Str("refusal", ""), RefusalKind: o.Str("refusal_kind", ""), Record: rec,
 	}
 	if fn := o.Func("handler"); fn != nil {
 		contract, _ := o["contract"].(map[string]any)

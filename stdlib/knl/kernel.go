@@ -46,6 +46,7 @@ type pending struct {
 	task     *vm.Task
 	order    int64 // in which beats began
 	sent     bool  // its first call has left
+	unsent   bool  // it was tried, and never left
 	saw      int64 // tokens that providers said its calls took
 	tokens   int64
 	reserved bool
@@ -90,8 +91,17 @@ func (k *Kernel) Covers(task *vm.Task, session, beat string) (open string, first
 		return "", false
 	}
 	first = !p.sent
-	p.sent = true
+	p.sent, p.unsent = true, false
 	return open, first
+}
+
+// Unsent implements llm.Beats.
+func (k *Kernel) Unsent(beat string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if p := k.beats[beat]; p != nil {
+		p.sent, p.unsent = false, true
+	}
 }
 
 // Saw implements llm.Beats.
@@ -104,21 +114,40 @@ func (k *Kernel) Saw(beat string, tokens int64) {
 }
 
 // used is what a beat is charged: what its device says, and at least what providers
-// said to this process. ok is false where nothing is known, and what was reserved
-// stays spent.
+// said to this process. ok is false where a call was sent and nothing is known of it:
+// what was reserved stays spent.
 func (k *Kernel) used(p *pending, usage map[string]any) (tokens int64, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if usage != nil {
 		return max(Tokens(usage), p.saw), true
 	}
-	return p.saw, p.saw > p.tokens
+	return p.saw, p.unsent || p.saw > p.tokens
 }
 
 func (k *Kernel) ended(beat string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.beats, beat)
+}
+
+// closed forgets what is kept of a session that has ended. A call that still waits
+// for its turn is let go: it finds the session closed.
+func (k *Kernel) closed(session string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.marks, session)
+	for id, p := range k.beats {
+		if p.session == session {
+			delete(k.beats, id)
+		}
+	}
+	for id, t := range k.turns {
+		if t.session == session {
+			t.release()
+			delete(k.turns, id)
+		}
+	}
 }
 
 func sessionOf(v vm.Value) (*session.Session, error) {

@@ -176,6 +176,7 @@ func (k *Kernel) beatFuncs(handle vm.Param, tools Tools) []vm.Function {
 			Params: []vm.Param{handle, {Name: "call", Type: vm.Options, Fields: []vm.Param{
 				{Name: "beat", Type: vm.String}, {Name: "call_id", Type: vm.String}, {Name: "name", Type: vm.String},
 				{Name: "args", Type: vm.Map, Optional: true}, {Name: "refusal", Type: vm.String, Optional: true},
+				{Name: "refusal_kind", Type: vm.String, Optional: true, Doc: "denied, not_found or validation; default denied"},
 				{Name: "handler", Type: vm.Callable, Optional: true},
 				{Name: "turn", Type: vm.Integer, Optional: true, Doc: "place among calls that run side by side"},
 				{Name: "contract", Type: vm.Options, Optional: true, Fields: tools.Fields},

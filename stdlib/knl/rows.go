@@ -106,7 +106,7 @@ func export(ctx context.Context, s *session.Session, as string) ([]vm.Value, err
 	for from, more := int64(1), true; more; {
 		var events []event.Event
 		var err error
-		events, more, err = s.Events(ctx, from, true)
+		events, more, err = s.Events(ctx, from, as == "events") // a request is no message
 		if err != nil {
 			return nil, err
 		}

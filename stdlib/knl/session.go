@@ -109,7 +109,11 @@ func (k *Kernel) class() *vm.Class {
 			Params: []vm.Param{{Name: "reason", Type: vm.String, Optional: true}, {Name: "detail", Type: vm.String, Optional: true}},
 			Effect: vm.Write, Waits: true,
 		}, func(ctx context.Context, c *vm.Call, s *session.Session) ([]vm.Value, error) {
-			return nil, s.Close(ctx, c.Str(0), c.Str(1))
+			if err := s.Close(ctx, c.Str(0), c.Str(1)); err != nil {
+				return nil, err
+			}
+			k.closed(s.ID())
+			return nil, nil
 		}),
 	}
 	return c

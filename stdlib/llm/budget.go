@@ -23,6 +23,9 @@ type Beats interface {
 	// Covers names the open beat that a call belongs to: the one that the call names,
 	// or the one that its task is in; "" for none. first is true once for each beat.
 	Covers(task *vm.Task, session, beat string) (open string, first bool)
+	// Unsent is told that the call that was a beat's first never left: the beat's
+	// reserve covers the next one, or is given back.
+	Unsent(beat string)
 	// Saw is told what a provider said, or at least, of a beat's calls.
 	Saw(beat string, tokens int64)
 }
@@ -103,10 +106,19 @@ func reasoning(model string) bool {
 	return len(model) >= 5 && model[:5] == "gpt-5"
 }
 
-// settle gives back what a call has not used. One that brought no figure is
-// estimated; one that brought nothing stays spent.
+// settle gives back what a call has not used: all of it where it never left. One that
+// brought no figure is estimated; one that was sent and brought nothing stays spent.
 func (s *Sender) settle(ctx context.Context, c Call, h hold, r Reply) error {
 	ctx = context.WithoutCancel(ctx)
+	if !r.wrote {
+		if h.first {
+			s.Beats.Unsent(h.beat)
+		}
+		if h.pooled {
+			return s.Pool.SettleUse(ctx, budget.Tokens, h.tokens, 0)
+		}
+		return nil
+	}
 	used, whole := usage(r)
 	if !h.first && s.Usage != nil && (used > 0 || whole) {
 		s.Usage(c.Session, h.beat, facts(r, whole))

@@ -32,11 +32,12 @@ func jitter(d time.Duration, chance byte) time.Duration {
 }
 
 // retryKind says whether an answer of the provider may be asked for again: 429
-// unless it speaks of quota, 529, every 5xx. "" means no.
-func retryKind(status int, body any) string {
+// unless it speaks of quota, 529, every 5xx. told: the answer says
+// when to ask again. "" means no.
+func retryKind(status int, body any, told bool) string {
 	switch {
 	case status == http.StatusTooManyRequests:
-		if quota(body) {
+		if quota(body, told) {
 			return ""
 		}
 		return "rate_limited"
@@ -51,29 +52,54 @@ func retryKind(status int, body any) string {
 }
 
 // quota reports whether an error body says that the account is used up: final,
-// whatever the status.
-func quota(body any) bool {
+// whatever the status. Its code and type decide. Text that speaks of quota counts
+// only where no wait was told: some providers call a rate a quota.
+func quota(body any, told bool) bool {
 	m, _ := body.(map[string]any)
-	texts := []any{m["error"], m["message"], m["code"]}
-	if e, ok := m["error"].(map[string]any); ok {
-		texts = []any{e["code"], e["type"], e["message"]}
+	names, text := []any{m["code"], m["type"]}, m["message"]
+	switch e := m["error"].(type) {
+	case map[string]any:
+		names, text = []any{e["code"], e["type"]}, e["message"]
+	case string:
+		text = e
 	}
-	for _, v := range texts {
-		if s, ok := v.(string); ok && (strings.Contains(strings.ToLower(s), "quota") || strings.Contains(s, "billing_hard_limit")) {
+	rate := false
+	for _, v := range names {
+		s, _ := v.(string)
+		s = strings.ToLower(s)
+		if strings.Contains(s, "quota") || strings.Contains(s, "billing_hard_limit") {
 			return true
 		}
+		rate = rate || strings.HasPrefix(s, "rate_limit")
 	}
-	return false
+	s, _ := text.(string)
+	s = strings.ToLower(s)
+	return !told && !rate && (strings.Contains(s, "quota") || strings.Contains(s, "billing_hard_limit"))
 }
 
-// retryAfter reads the header in both of its forms; 0 when absent.
-func retryAfter(h http.Header, now time.Time) time.Duration {
+// retryAfter reads how long a provider asks to wait: the header in both of its forms,
+// else the RetryInfo among an error's details. told is false where it says nothing.
+func retryAfter(h http.Header, body any, now time.Time) (wait time.Duration, told bool) {
 	v := h.Get("Retry-After")
 	if secs, err := strconv.ParseFloat(v, 64); err == nil && secs >= 0 {
-		return time.Duration(min(secs, 1e6) * float64(time.Second))
+		return time.Duration(min(secs, 1e6) * float64(time.Second)), true
 	}
 	if at, err := http.ParseTime(v); err == nil {
-		return max(0, at.Sub(now))
+		return max(0, at.Sub(now)), true
 	}
-	return 0
+	m, _ := body.(map[string]any)
+	e, _ := m["error"].(map[string]any)
+	details, _ := e["details"].([]any)
+	for _, v := range details {
+		d, _ := v.(map[string]any)
+		typ, _ := d["@type"].(string)
+		delay, _ := d["retryDelay"].(string)
+		if !strings.HasSuffix(typ, "google.rpc.RetryInfo") {
+			continue
+		}
+		if wait, err := time.ParseDuration(delay); err == nil && wait >= 0 {
+			return wait, true
+		}
+	}
+	return 0, false
 }

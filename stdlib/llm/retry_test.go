@@ -25,11 +25,16 @@ func TestWhatIsAskedForAgain(t *testing.T) {
 		status  int // of the last reply
 		retries []llm.Retry
 	}{
-		"429, then 200":     {[]llmtest.Reply{llmtest.RateLimited("7"), ok}, 200, []llm.Retry{{Attempt: 1, Kind: "rate_limited", Status: 429, Wait: 7 * time.Second}}},
-		"529 and 503":       {[]llmtest.Reply{overloaded, llmtest.HTML(503), ok}, 200, []llm.Retry{{Attempt: 1, Kind: "overloaded", Status: 529}, {Attempt: 2, Kind: "overloaded", Status: 503}}},
-		"500 for ever":      {[]llmtest.Reply{llmtest.HTML(500).Times(3)}, 500, []llm.Retry{{Attempt: 1, Kind: "server", Status: 500}, {Attempt: 2, Kind: "server", Status: 500}}},
-		"quota":             {[]llmtest.Reply{llmtest.QuotaExceeded()}, 429, nil},
-		"quota as a text":   {[]llmtest.Reply{llmtest.Status(429, nil, `{"error":"monthly quota is used up"}`)}, 429, nil},
+		"429, then 200":   {[]llmtest.Reply{llmtest.RateLimited("7"), ok}, 200, []llm.Retry{{Attempt: 1, Kind: "rate_limited", Status: 429, Wait: 7 * time.Second}}},
+		"529 and 503":     {[]llmtest.Reply{overloaded, llmtest.HTML(503), ok}, 200, []llm.Retry{{Attempt: 1, Kind: "overloaded", Status: 529}, {Attempt: 2, Kind: "overloaded", Status: 503}}},
+		"500 for ever":    {[]llmtest.Reply{llmtest.HTML(500).Times(3)}, 500, []llm.Retry{{Attempt: 1, Kind: "server", Status: 500}, {Attempt: 2, Kind: "server", Status: 500}}},
+		"quota":           {[]llmtest.Reply{llmtest.QuotaExceeded()}, 429, nil},
+		"quota as a text": {[]llmtest.Reply{llmtest.Status(429, nil, `{"error":"monthly quota is used up"}`)}, 429, nil},
+		"a rate called a quota": {[]llmtest.Reply{llmtest.Status(429, map[string]string{"Retry-After": "3"}, `{"error":{"code":429,"message":"Quota exceeded for requests per minute"}}`), ok}, 200,
+			[]llm.Retry{{Attempt: 1, Kind: "rate_limited", Status: 429, Wait: 3 * time.Second}}},
+		"a quota of a minute": {[]llmtest.Reply{llmtest.Status(429, nil, `{"error":{"code":429,"message":"You exceeded your current quota","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"4s"}]}}`), ok}, 200,
+			[]llm.Retry{{Attempt: 1, Kind: "rate_limited", Status: 429, Wait: 4 * time.Second}}},
+		"a code of quota":   {[]llmtest.Reply{llmtest.Status(429, map[string]string{"Retry-After": "3"}, `{"error":{"code":"insufficient_quota","message":"no"}}`)}, 429, nil},
 		"a day":             {[]llmtest.Reply{llmtest.RateLimited("86400")}, 429, nil},
 		"400 with a page":   {[]llmtest.Reply{llmtest.HTML(400)}, 400, nil},
 		"401":               {[]llmtest.Reply{llmtest.Error(401, "invalid_request_error", "invalid_api_key", "Incorrect API key")}, 401, nil},

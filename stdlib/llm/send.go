@@ -77,6 +77,8 @@ type Reply struct {
 	Body    any // the non-streamed JSON; text where it is none
 	Notes   map[string]any
 	Sent    int // bytes of the request's body
+
+	wrote bool // an attempt may have reached the server
 }
 
 // Send makes one call. An HTTP status is a reply; kinds of the errors: network,
@@ -109,9 +111,11 @@ func (s *Sender) Send(ctx context.Context, c Call) (Reply, error) {
 func (s *Sender) attempts(ctx context.Context, c Call, target Target, body []byte) (Reply, error) {
 	chance := sha256.Sum256(body)
 	pause := pauses()
+	wrote := false
 	for attempt := 1; ; attempt++ {
 		reply, again, err := s.attempt(ctx, c, target, body)
-		reply.Sent = len(body)
+		wrote = wrote || reply.wrote
+		reply.Sent, reply.wrote = len(body), wrote
 		if again == nil || attempt > c.Retries || again.Wait > MaxRetryAfter {
 			return reply, err
 		}
@@ -119,14 +123,14 @@ func (s *Sender) attempts(ctx context.Context, c Call, target Target, body []byt
 		again.Wait = max(again.Wait, jitter(pause.NextBackOff(), chance[attempt%len(chance)]))
 		if c.OnRetry != nil {
 			if err := c.OnRetry(ctx, *again); err != nil {
-				return Reply{}, err
+				return Reply{wrote: wrote}, err
 			}
 		}
 		if s.Seam.Player != nil {
 			continue // nobody has to be waited for
 		}
 		if err := s.Sleep(ctx, again.Wait); err != nil {
-			return Reply{}, err
+			return Reply{wrote: wrote}, err
 		}
 	}
 }
@@ -142,17 +146,19 @@ func (s *Sender) attempt(ctx context.Context, c Call, t Target, body []byte) (Re
 		if !wrote && errors.Is(err, kernel.Network) {
 			return Reply{}, &Retry{Kind: "transport"}, err
 		}
-		return Reply{}, nil, err
+		return Reply{wrote: wrote}, nil, err
 	}
 	defer res.Body.Close()
 	reply, err := s.read(ctx, c, w, res)
+	reply.wrote = true
 	if err != nil {
 		err = w.explain(ctx, err, t)
 		tape.Fail(err, true)
-		return Reply{}, nil, err
+		return Reply{wrote: true}, nil, err
 	}
-	if kind := retryKind(reply.Status, reply.Body); kind != "" {
-		return reply, &Retry{Kind: kind, Status: reply.Status, Wait: retryAfter(res.Header, s.Now())}, nil
+	wait, told := retryAfter(res.Header, reply.Body, s.Now())
+	if kind := retryKind(reply.Status, reply.Body, told); kind != "" {
+		return reply, &Retry{Kind: kind, Status: reply.Status, Wait: wait}, nil
 	}
 	return reply, nil, nil
 }

@@ -32,11 +32,19 @@ func (s *strand) protected(fn glua.LValue, args []glua.LValue) (rets []glua.LVal
 			rets, err = nil, panicError(p)
 		}
 	}()
+	n, was := len(args), shares(L)
+	if _, below := L.GetStack(0); below {
+		share(L, true)
+		L.Push(s.eng.lib.cutting)
+		n++
+	}
 	L.Push(fn)
 	for _, a := range args {
 		L.Push(a)
 	}
-	if err := L.PCall(len(args), glua.MultRet, nil); err != nil {
+	err = L.PCall(n, glua.MultRet, nil)
+	share(L, was)
+	if err != nil {
 		L.SetTop(top)
 		return nil, err
 	}
@@ -172,7 +180,10 @@ func (s *strand) describe(v glua.LValue) string {
 		defer s.L.SetTop(top)
 		s.L.Push(s.eng.lib.tostring)
 		s.L.Push(v)
-		if err := s.L.PCall(1, 1, nil); err == nil {
+		was := shares(s.L)
+		err := s.L.PCall(1, 1, nil)
+		share(s.L, was)
+		if err == nil {
 			return s.L.Get(-1).String()
 		}
 	}

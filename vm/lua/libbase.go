@@ -31,6 +31,7 @@ func (e *Engine) openBase() {
 		"collectgarbage": collectGarbage,
 	})
 	e.lib.quiet = L.NewFunction(quiet)
+	e.lib.cutting = L.NewFunction(cutting)
 	e.lib.tostring = g.RawGetString("tostring").(*glua.LFunction)
 }
 
@@ -93,14 +94,16 @@ func (e *Engine) protect(L *glua.LState, first int, handler *glua.LFunction) int
 	}
 	s.pcalls++
 	defer func() { s.pcalls-- }()
-	if handler == nil {
-		L.Push(e.lib.quiet)
-	}
+	L.Push(e.lib.quiet)
 	L.Push(fn)
 	for i := first; i <= top; i++ {
 		L.Push(L.Get(i))
 	}
-	if err := L.PCall(L.GetTop()-top-1, glua.MultRet, handler); err != nil {
+	was := shares(L)
+	share(L, true)
+	err := L.PCall(L.GetTop()-top-1, glua.MultRet, handler)
+	share(L, was)
+	if err != nil {
 		L.Push(glua.LFalse)
 		L.Push(errorValue(err))
 		return 2
@@ -149,7 +152,9 @@ func collectGarbage(L *glua.LState) int {
 // no traceback. Without it PCall writes the whole stack down for each error that it
 // catches: thousands of nested pcalls would take minutes to unwind at a cancel.
 func quiet(L *glua.LState) int {
+	base := frameBase(L)
 	L.Panic = func(L *glua.LState) {
+		closeUpvalues(L, base)
 		panic(&glua.ApiError{Type: glua.ApiErrorRun, Object: L.Get(-1), StackTrace: noTrace})
 	}
 	L.Call(L.GetTop()-1, glua.MultRet)

@@ -13,6 +13,7 @@ import (
 type libs struct {
 	tostring *glua.LFunction
 	quiet    *glua.LFunction
+	cutting  *glua.LFunction
 	loaded   *glua.LTable             // package.loaded
 	preload  *glua.LTable             // package.preload
 	loading  []*moduleLoad            // whose chunks run, outermost first

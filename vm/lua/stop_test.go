@@ -165,7 +165,7 @@ func TestMemoryIsTheWatchdogs(t *testing.T) {
 			began := time.Now()
 			out, _ := cmd.CombinedOutput()
 			took := time.Since(began)
-			if !strings.Contains(string(out), "ended: the script uses") {
+			if !strings.Contains(string(out), "ended: the process uses") {
 				t.Errorf("after %v:\n%.2000s", took, out)
 			}
 			if took > 20*time.Second {

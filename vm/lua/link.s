@@ -1,0 +1,1 @@
+// An empty file: it lets upvalues.go declare a function without a body.
