@@ -19,7 +19,6 @@ import (
 	"ashlar/kernel/store"
 	"ashlar/kernel/tool"
 	"ashlar/stdlib"
-	"ashlar/stdlib/fs"
 	httpmod "ashlar/stdlib/http"
 	"ashlar/stdlib/knl"
 	"ashlar/stdlib/llm"
@@ -84,7 +83,7 @@ func (clock) Sleep(ctx context.Context, d time.Duration) error {
 // host makes what the run lends its script.
 func (l *live) host(ctx context.Context, seam llm.Seam, player *record.Player) *vm.Host {
 	ws := l.ws
-	files := fs.Area{Dir: ws.project, Home: ws.home}
+	files := ws.area()
 	h := &vm.Host{
 		Script: l.block, Dir: ws.project, Clock: clock{ws.opts.Clock}, Rand: ws.opts.Rand, Env: l.env, Files: files,
 		Stdin: ws.opts.Stdin, Stdout: l.stdout, Stderr: l.stderr, Loader: l.loader,
@@ -254,7 +253,7 @@ func (l *live) log(level, msg string, _ map[string]any) {
 		}
 		msg = fmt.Sprintf("%s… [%d more bytes]", msg[:end], len(msg)-end)
 	}
-	_, _ = io.WriteString(l.ws.opts.Stderr, level+": "+msg+"\n")
+	_, _ = io.WriteString(l.ws.opts.Stderr, level+": "+Printable(msg)+"\n")
 }
 
 func rank(level string) int {

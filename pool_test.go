@@ -149,3 +149,20 @@ eq(beat(once).reason, "budget")`, bounds(ashlar.Bounds{Beats: 4, Tokens: 100000}
 		}
 	}
 }
+
+// A price of the script's own replaces what its session is charged, never what the
+// run's pool is.
+func TestAPriceOfTheScriptsOwnDoesNotCheapenThePool(t *testing.T) {
+	t.Parallel()
+	res := newRig(t).script(`
+local granted = 0
+for i = 1, 20 do
+  local s = knl.open({ budget = { amount = 1000000, tag = "tokens" } })
+  local b = _G.knl.beat_begin(s, { request = { messages = std.json.array(), max_tokens = 60 }, cost = 1 })
+  if b.granted then granted = granted + 1 end
+end
+return granted`, bounds(ashlar.Bounds{Tokens: 100}))
+	if n, _ := res.Value.(int64); n > 1 || res.StoppedBy != "tokens" {
+		t.Errorf("%v beats of at least 60 tokens under 100, stopped by %q, %v", res.Value, res.StoppedBy, res.Err)
+	}
+}

@@ -15,7 +15,6 @@ import (
 	"ashlar/kernel/proc"
 	"ashlar/kernel/run"
 	"ashlar/kernel/session"
-	"ashlar/stdlib/fs"
 	"ashlar/stdlib/llm/record"
 	"ashlar/vm"
 	"ashlar/vm/lua"
@@ -437,9 +436,13 @@ func (l *live) sqliteURL(path string) (string, error) {
 	if "sqlite:"+path == l.ws.url {
 		return l.ws.url, nil
 	}
-	abs, err := fs.Area{Dir: l.ws.project, Home: l.ws.home}.Resolve(path)
-	if err != nil {
-		return "", err
+	abs := ""
+	for _, file := range storeFiles(path) {
+		resolved, err := l.ws.area().Resolve(file)
+		if err != nil {
+			return "", err
+		}
+		abs = firstOf(abs, resolved)
 	}
 	return "sqlite:" + abs, nil
 }

@@ -1,6 +1,9 @@
 package ashlar
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+)
 
 // valid gives text as it can be recorded: bytes that are no UTF-8 become U+FFFD.
 func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
@@ -31,4 +34,15 @@ func validMap(m map[string]any) map[string]any {
 		out[valid(k)] = validValue(v)
 	}
 	return out
+}
+
+// Printable makes text of a script, a model or a tool fit for a terminal: control
+// characters but tab and newline, which a terminal would obey, become U+FFFD.
+func Printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && unicode.IsControl(r) {
+			return '\uFFFD'
+		}
+		return r
+	}, s)
 }

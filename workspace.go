@@ -19,6 +19,7 @@ import (
 	"ashlar/kernel/run"
 	"ashlar/kernel/store"
 	"ashlar/kernel/store/sqlite"
+	"ashlar/stdlib/fs"
 )
 
 // Version of this build; the linker sets it.
@@ -147,6 +148,36 @@ func storeURL(s, home string) (string, error) {
 		return s, nil
 	}
 	return "", kernel.Errorf(op, kernel.Validation, "store %q: want sqlite:PATH or mem:", s)
+}
+
+// area is the file system as a run may use it: without the home, and without the
+// files of a log that lies elsewhere.
+func (w *Workspace) area() fs.Area {
+	a := fs.Area{Dir: w.project, Home: w.home}
+	if path, ok := strings.CutPrefix(w.url, "sqlite:"); ok {
+		a.Kept = storeFiles(path)
+	}
+	return a
+}
+
+// Outside refuses a path that leads into the home or to the log: no output of a run
+// belongs there. Relative paths start at the current directory.
+func (w *Workspace) Outside(path string) error {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return kernel.Errorf("open", kernel.Validation, "%s: %w", path, err)
+	}
+	_, err = w.area().Resolve(abs)
+	return err
+}
+
+// storeFiles names a database and what lies beside it.
+func storeFiles(path string) []string {
+	files := []string{path}
+	for _, suffix := range []string{"-wal", "-shm", "-journal", ".wlock", ".owners"} {
+		files = append(files, path+suffix)
+	}
+	return files
 }
 
 // Home is where the log and the user's own blocks live.

@@ -225,6 +225,11 @@ func (p *place) records() (*ashlar.Workspace, store.Store, []run.Row) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
+	for i := range rows { // a listing leaves out the sessions
+		if rows[i], err = ledger.Get(ctx, rows[i].ID); err != nil {
+			p.t.Fatal(err)
+		}
+	}
 	return ws, s, rows
 }
 

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -65,7 +67,11 @@ func (p *process) sink(name string) (io.Writer, func(), error) {
 		file := os.NewFile(uintptr(fd), name)
 		return file, func() { file.Close() }, nil
 	}
-	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	// Without waiting: a FIFO that nobody reads would hold the run before it began.
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NONBLOCK, 0o600)
+	if errors.Is(err, syscall.ENXIO) {
+		return nil, nothing, usagef("--events: nobody reads %s", name)
+	}
 	if err != nil {
 		return nil, nothing, usagef("--events: %s cannot be written: %v", name, reason(err))
 	}
@@ -120,7 +126,7 @@ func (p *process) explain(ws *ashlar.Workspace, r ashlar.Result, f runFlags) {
 	case r.Status == "deferred":
 		fmt.Fprintln(p.stderr, ws.Redact(r.Err.Error()))
 	case r.Err != nil:
-		fmt.Fprintf(p.stderr, "error: %s\n", ws.Redact(ashlar.Explain(r.Err, p.getenv("ASHLAR_LOG") == "debug")))
+		fmt.Fprintf(p.stderr, "error: %s\n", ashlar.Printable(ws.Redact(ashlar.Explain(r.Err, p.getenv("ASHLAR_LOG") == "debug"))))
 	case r.StoppedBy != "" && !f.quiet:
 		fmt.Fprintf(p.stderr, "stopped by a bound of the run: %s\n", r.StoppedBy)
 	}

@@ -126,7 +126,7 @@ func printSession(w io.Writer, s ashlar.SessionInfo, asJSON bool) error {
 	}
 	state := "open"
 	if s.Closed != "" {
-		state = s.Closed
+		state = oneLine(s.Closed)
 	}
 	_, err := fmt.Fprintf(w, "%s  %s  %-10s  %4d events  %-12s %s  head %d:%s\n", s.ID,
 		time.UnixMilli(s.OpenedMS).Format("2006-01-02 15:04:05"), state, s.Events, oneLine(s.Owner), oneLine(s.Block), s.Events, s.Head)

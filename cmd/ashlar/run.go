@@ -126,6 +126,14 @@ func runVerb(c *cobra.Command, p *process, f runFlags, args []string) (ended err
 	if err := f.checkFiles(req.result); err != nil {
 		return p.endedEarly(f, err)
 	}
+	for _, file := range []struct{ flag, path string }{{"--result", req.result}, {"--events", f.events}, {"--record", f.record}} {
+		if err := ws.Outside(file.path); file.path != "" && err != nil {
+			return p.endedEarly(f, usagef("%s: %s", file.flag, kernel.Message(err)))
+		}
+		if file.path != "" && sameFile(file.path, f.script) {
+			return p.endedEarly(f, usagef("%s: %s is the script itself", file.flag, file.path))
+		}
+	}
 	return p.execute(c, ws, run, f, &req)
 }
 
@@ -389,6 +397,16 @@ func dirOf(path string) string {
 		path = to
 	}
 	return filepath.Dir(path)
+}
+
+// sameFile reports whether two names lead to one file that is there.
+func sameFile(a, b string) bool {
+	x, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
 }
 
 // reason is what the system said of a file, without the path that we name ourselves.

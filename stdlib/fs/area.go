@@ -17,6 +17,9 @@ import (
 type Area struct {
 	Dir  string // the project's directory, absolute
 	Home string // $ASHLAR_HOME, absolute; "" protects nothing
+	// Kept are further files and directories that are the control plane's: those of a
+	// store outside Home.
+	Kept []string
 }
 
 // fault turns an error of the operating system into one that says what and where,

@@ -27,6 +27,11 @@ func (a Area) resolve(p string) (string, error) {
 	if a.Home != "" && within(realPath(a.Home), real) {
 		return "", reserved(p, "leads into")
 	}
+	for _, kept := range a.Kept {
+		if within(realPath(kept), real) {
+			return "", reserved(p, "leads into")
+		}
+	}
 	if within("/proc", real) && filepath.Base(real) == "mem" {
 		return "", vm.Errorf("permission", "%s is a process's memory", p)
 	}
@@ -65,6 +70,11 @@ func (a Area) removable(p string) (string, error) {
 			return "", reserved(p, "holds")
 		}
 	}
+	for _, kept := range a.Kept {
+		if kept = realPath(kept); within(kept, itself) || within(itself, kept) {
+			return "", reserved(p, "leads into or holds")
+		}
+	}
 	if within(itself, realPath(a.Dir)) || within(abs, filepath.Clean(a.Dir)) {
 		return "", vm.Errorf("permission", "%s is the project's directory or holds it; name what is in it", p)
 	}
@@ -72,7 +82,7 @@ func (a Area) removable(p string) (string, error) {
 }
 
 func reserved(p, how string) error {
-	return vm.Errorf("permission", "%s %s ASHLAR_HOME, which scripts and tools may not touch", p, how)
+	return vm.Errorf("permission", "%s %s ASHLAR_HOME or the log, which scripts and tools may not touch", p, how)
 }
 
 // realPath follows every link of an absolute path, as the kernel would, also where

@@ -50,10 +50,19 @@ func (k *Kernel) beatBegin(ctx context.Context, c *vm.Call) ([]vm.Value, error) 
 	if n := o.Int("cost", 0); n > 0 {
 		// The device's price replaces the amount of the grant's first tag.
 		if tag, ok := s.Tag(); ok {
-			b.Reserve[tag] = n
 			if tag == budget.Tokens {
+				// A price of the script's own is for its own grant: where the run's pool pays
+				// too, it is never below the bound.
+				_, pooled, err := s.RunRemaining(ctx, tag)
+				if err != nil {
+					return nil, err
+				}
+				if pooled {
+					n = max(n, p.tokens)
+				}
 				p.tokens = n
 			}
+			b.Reserve[tag] = n
 		}
 	}
 	data := map[string]any{"request": request}

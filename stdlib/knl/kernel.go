@@ -95,6 +95,17 @@ func (k *Kernel) Covers(task *vm.Task, session, beat string) (open string, first
 	return open, first
 }
 
+// Held implements llm.Beats.
+func (k *Kernel) Held(beat string) (tokens int64, ok bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	p := k.beats[beat]
+	if p == nil || !p.reserved {
+		return 0, false
+	}
+	return p.tokens, true
+}
+
 // Unsent implements llm.Beats.
 func (k *Kernel) Unsent(beat string) {
 	k.mu.Lock()

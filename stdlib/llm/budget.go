@@ -23,6 +23,9 @@ type Beats interface {
 	// Covers names the open beat that a call belongs to: the one that the call names,
 	// or the one that its task is in; "" for none. first is true once for each beat.
 	Covers(task *vm.Task, session, beat string) (open string, first bool)
+	// Held gives the tokens that a beat has reserved for its first call; ok is false
+	// where tokens are not bounded.
+	Held(beat string) (tokens int64, ok bool)
 	// Unsent is told that the call that was a beat's first never left: the beat's
 	// reserve covers the next one, or is given back.
 	Unsent(beat string)
@@ -52,7 +55,8 @@ func (s *Sender) reserve(ctx context.Context, c Call, t Target, body []byte) (ho
 	var h hold
 	if s.Beats != nil {
 		if h.beat, h.first = s.Beats.Covers(c.Task, c.Session, c.Beat); h.first {
-			return h, body, nil
+			body, err := s.within(c, t, h.beat, body)
+			return h, body, err
 		}
 	}
 	if s.Pool == nil {
@@ -82,6 +86,21 @@ func (s *Sender) reserve(ctx context.Context, c Call, t Target, body []byte) (ho
 		err = kernel.Errorf("llm.send", kernel.Refused, "not sent: the run's budget of %s does not cover the call", tag)
 	}
 	return h, body, err
+}
+
+// within holds the reply of a beat's own call to what the beat reserved, also where a
+// device sends another body than the request that is recorded.
+func (s *Sender) within(c Call, t Target, beat string, body []byte) ([]byte, error) {
+	held, bounded := s.Beats.Held(beat)
+	if !bounded {
+		return body, nil
+	}
+	replies := min(max(1, integer(c.Body["n"])), maxReplies)
+	most := max(integer(c.Body["max_tokens"]), integer(c.Body["max_completion_tokens"]))
+	if most > 0 && most <= held/replies {
+		return body, nil
+	}
+	return limited(c.Body, t, max(1, held/replies))
 }
 
 // limited encodes a request with a limit of its reply.

@@ -42,6 +42,9 @@ func Draft(d event.Draft, redact Redactor) (*Encoded, error) {
 	if err := event.Validate(d, true); err != nil {
 		return nil, err
 	}
+	if redact != nil && string(redact([]byte(d.Kind))) != d.Kind {
+		return nil, kernel.Errorf("event", kernel.Validation, "the event's kind holds a secret: a kind is a word of the code")
+	}
 	enc := &Encoded{Kind: d.Kind}
 	meta, err := piece(d.Meta, redact)
 	if err != nil {
