@@ -107,7 +107,9 @@ for i = 1, 4 do tasks[i] = std.task.spawn(function() return (pcall(send)) end) e
 for _, task in ipairs(tasks) do if task:join() then good = good + 1 end end
 return good`, bounds(ashlar.Bounds{Tokens: 1000}))
 	for _, q := range r.model.Requests() {
-		if n, _ := q.Body["max_tokens"].(float64); n < 700 || n > 999 {
+		// One that looked when nothing was left, and was granted because another had settled
+		// by then, asks for as little as 1.
+		if n, _ := q.Body["max_tokens"].(float64); n != 1 && n < 700 || n > 999 {
 			t.Errorf("max_tokens %v", q.Body["max_tokens"])
 		}
 	}
