@@ -54,27 +54,19 @@ end
 -- The default fold keeps its folder with the session's id and steps over what is
 -- new; any other fold is a function of all events. What is kept is only ever what
 -- folding the log again would give, so it may be dropped at any time.
-local folders, kept_folders = {}, 0
+local folders, older, count = {}, {}, 0
 
-local MAX_FOLDERS = 64
+local MAX_FOLDERS = 64 -- of each half: those that were not asked for since it filled go
 
-local asked = 0 -- how often a folder was asked for; each keeps when it last was
-
--- evict drops the folder that was not asked for the longest.
-local function evict()
-  local oldest
-  for id, state in pairs(folders) do
-    if not oldest or state.asked < folders[oldest].asked then oldest = id end
-  end
-  folders[oldest], kept_folders = nil, kept_folders - 1
+local function keep(id, state)
+  if count >= MAX_FOLDERS then folders, older, count = {}, folders, 0 end
+  folders[id], older[id], count = state, nil, count + 1
+  return state
 end
 
-local function keep(id)
-  if kept_folders >= MAX_FOLDERS then evict() end
-  kept_folders = kept_folders + 1
-  local state = { folder = default_fold.new(), from = 1, log = std.json.array(), wire = {}, copies = {}, asked = 0 }
-  folders[id] = state
-  return state
+local function folder_of(id)
+  if folders[id] then return folders[id] end
+  return keep(id, older[id] or { folder = default_fold.new(), from = 1, log = std.json.array(), wire = {}, copies = {} })
 end
 
 local function copy(v)
@@ -103,16 +95,14 @@ local function shown(state, messages)
   return out
 end
 
-local function fold(native, session, device)
+local function fold(native, session, device, frozen)
   if device.fold ~= default_fold then
     local events = std.json.array()
     pages(native, session, 1, function(event) events[#events + 1] = event end)
-    return device.fold(events, device)
+    return device.fold(events, frozen)
   end
   local id = session:id()
-  local state = folders[id] or keep(id)
-  asked = asked + 1
-  state.asked = asked
+  local state = folder_of(id)
   pages(native, session, state.from, function(event)
     -- Another task of this run may have stepped over it while this one was reading.
     if event.seq < state.from then return end
@@ -135,7 +125,8 @@ end
 
 -- forget drops what is kept of a session that has ended.
 local function forget(id)
-  if folders[id] then folders[id], kept_folders = nil, kept_folders - 1 end
+  if folders[id] then count = count - 1 end
+  folders[id], older[id] = nil, nil
 end
 
 -- recorded is a request as it goes into the log: where its messages are the kept
@@ -285,8 +276,9 @@ local function finish(native, session, device, beat, request, kept)
   return respond(native, session, device, beat, result)
 end
 
-local function run(native, session, device)
-  local good, request, window, kept = guard("conf", fold, native, session, device)
+local function run(native, session, frozen)
+  local device = device_of.fields(frozen) -- not through the proxy, which is a call for each field
+  local good, request, window, kept = guard("conf", fold, native, session, device, frozen)
   if not good then
     local e = native.error(request.detail)
     if e.kind then return Outcome.err("state", e) end

@@ -1,8 +1,8 @@
 -- knl.device: the frozen policy bundle that a beat runs against.
 --
---   device{llm?, tools?, tool_policy?, fold?, filters?, system?, model?, cost?, on_delta?}
+--   device{llm?, tools?, tool_policy?, fold?, filters?, system?, model?, cost?, on_delta?, window?}
 --   d:with{…}      another device, with some fields replaced
---   device.is(v)
+--   device.is(v)  device.fields(v)
 --
 -- Contracts of the fields:
 --   llm(request, ctx) -> llm_result | nil, call_error    ctx = {session, beat, on_delta}
@@ -14,21 +14,24 @@
 --   filters = {filter(request) -> request, …}            applied in order
 --   cost(request) -> integer >= 1                        replaces the amount of the grant's first tag
 --   tool_policy(tool_use, out) -> nil | "run" | "deny"[, reason]
---   tools = {name = {description, input_schema, handler, read_only?, idempotent?, timeout?}}
+--   tools = {name = {description, input_schema, handler, read_only?, idempotent?, timeout?, repeatable?}}
+--           repeatable: the same call again is no doom loop (polling);
 --           with registered = true instead of handler it is the tool that tool.register knows by the name
 --   on_delta(text, kind)                                 kind is "text" or "thinking"
+--   window = tokens, or {context_window, max_output?, reserve?}: what the model takes, reply
+--           included; no request is larger (knl.window). Default: what the llm knows.
 --
 -- A device holds policy and no state: a key that names state is refused.
 
 local default_fold = require("knl.fold")
 
-local FIELDS = { "cost", "filters", "fold", "llm", "model", "on_delta", "system", "tool_policy", "tools" }
+local FIELDS = { "cost", "filters", "fold", "llm", "model", "on_delta", "system", "tool_policy", "tools", "window" }
 local KNOWN, STATE = {}, { session = true, store = true, owner = true, budget = true }
 for _, name in ipairs(FIELDS) do KNOWN[name] = true end
 
 local TOOL_FIELDS = {
   description = true, input_schema = true, handler = true, group = true,
-  read_only = true, idempotent = true, timeout = true, capabilities = true, registered = true,
+  read_only = true, idempotent = true, timeout = true, capabilities = true, registered = true, repeatable = true,
 }
 
 -- The key under which a device gives its fields to this module, and to nobody else.
@@ -85,6 +88,23 @@ local function check(opts)
   end
 end
 
+local WINDOW = { context_window = true, max_output = true, reserve = true, discovered = true }
+
+local function check_window(window)
+  if window == nil then return end
+  if type(window) == "number" then window = { context_window = window } end
+  if type(window) ~= "table" then fail("window must be a number of tokens or {context_window, max_output?, reserve?}") end
+  for key in pairs(window) do
+    if not WINDOW[key] then fail("window: unknown field '" .. tostring(key) .. "'") end
+  end
+  for _, key in ipairs({ "context_window", "max_output", "reserve" }) do
+    local n = window[key]
+    if (n ~= nil or key == "context_window") and (type(n) ~= "number" or n < (key == "reserve" and 0 or 1) or n ~= math.floor(n)) then
+      fail("window: " .. key .. " must be a whole number of tokens, got " .. tostring(n))
+    end
+  end
+end
+
 local methods = {}
 
 -- copy goes as deep as what the device itself made: two levels of tables.
@@ -109,6 +129,11 @@ function device.new(opts)
   local fields = {}
   for key, value in pairs(opts) do fields[key] = value end
   fields.tools = check_tools(opts.tools or {})
+  check_window(opts.window)
+  if type(opts.window) == "table" then
+    fields.window = {}
+    for key, value in pairs(opts.window) do fields.window[key] = value end
+  end
   fields.fold = opts.fold or default_fold
   fields.filters = {}
   for i, filter in ipairs(opts.filters or {}) do fields.filters[i] = filter end
@@ -117,7 +142,7 @@ function device.new(opts)
       if key == OPTIONS then return fields end
       local value = fields[key]
       if value == nil then return methods[key] end
-      if key == "tools" or key == "filters" then return copy(value) end
+      if key == "tools" or key == "filters" or key == "window" and type(value) == "table" then return copy(value) end
       return value
     end,
     __newindex = function(_, key)
@@ -130,6 +155,9 @@ end
 function device.is(v)
   return type(v) == "table" and getmetatable(v) == "knl.device" and v[OPTIONS] ~= nil
 end
+
+-- fields gives what a device holds, for the modules of this binary, which change nothing.
+function device.fields(v) return v[OPTIONS] end
 
 function methods.with(self, changes)
   if type(changes) ~= "table" then fail("with takes a table of fields", 3) end

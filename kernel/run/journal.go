@@ -36,7 +36,7 @@ type Syscall struct {
 }
 
 // journal is the writing half. It does not wait before maxPending: what it has rides
-// with the next commit.
+// with the next commit, and what rides together is one event.
 type journal struct {
 	store  store.Store
 	stream string
@@ -45,7 +45,21 @@ type journal struct {
 
 	mu    sync.Mutex
 	batch *handovers // not full, and not yet committed
+	calls *calls     // likewise
 }
+
+// calls are syscalls that ride with one commit, encoded: they become one event.
+type calls struct {
+	list  []*encode.Encoded
+	bytes int
+	last  int64 // the newest of them, as journal.taken counts
+}
+
+// Bounds of what one event holds of calls.
+const (
+	maxCalls     = 256
+	maxCallBytes = 64 << 10
+)
 
 // handovers are consecutive hand-overs: first is the number of the first one.
 type handovers struct {
@@ -63,19 +77,63 @@ func (h *Handle) Record(c Syscall) {
 		if err == nil && c.ArgsHash == "" {
 			c.ArgsHash = enc.Data.Hash.String()
 		}
-		d = event.Draft{Kind: event.Syscall, Data: c.data()}
+		d, _ = j.store.Prepare(event.Draft{Kind: event.Syscall, Data: c.data()})
 	}
 	n := j.taken.Add(1)
-	j.store.Later(func(tx store.Tx) error {
-		j.passed(n)
-		_, err := tx.Append(j.stream, d)
-		return err
-	})
+	if enc, ok := d.Prepared.(*encode.Encoded); ok {
+		j.gather(enc, n)
+	} else { // the store says at the next commit why not even a mark can be kept
+		j.store.Later(func(tx store.Tx) error {
+			_, err := tx.Append(j.stream, d)
+			return err
+		})
+	}
 	if n-j.past.Load() >= maxPending {
 		// Behind everything that is queued. A failure is that of the next write.
 		_ = j.store.Write(context.Background(), func(store.Tx) error { return nil })
 		j.passed(n) // also where the store never came to the calls before
 	}
+}
+
+// gather puts a call to those that wait for the next commit.
+func (j *journal) gather(enc *encode.Encoded, n int64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if c := j.calls; c != nil && len(c.list) < maxCalls && c.bytes < maxCallBytes {
+		c.list, c.bytes, c.last = append(c.list, enc), c.bytes+len(enc.Data.Bytes), max(c.last, n)
+		return
+	}
+	c := &calls{list: []*encode.Encoded{enc}, bytes: len(enc.Data.Bytes), last: n}
+	j.calls = c
+	j.store.Later(func(tx store.Tx) error {
+		j.mu.Lock()
+		if j.calls == c {
+			j.calls = nil // from here on nobody adds to c
+		}
+		j.mu.Unlock()
+		j.passed(c.last)
+		_, err := tx.Append(j.stream, event.Draft{Kind: event.Syscall, Prepared: c.encoded()})
+		return err
+	})
+}
+
+// encoded gives one call as it is, and several as {"calls":[…]}.
+func (c *calls) encoded() *encode.Encoded {
+	if len(c.list) == 1 {
+		return c.list[0]
+	}
+	b := make([]byte, 0, c.bytes+len(c.list)+16)
+	b = append(b, `{"calls":[`...)
+	for i, enc := range c.list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, enc.Data.Bytes...)
+	}
+	out := *c.list[0]
+	out.Data = encode.Of(append(b, `]}`...))
+	out.Data.Long = encode.Cut(out.Data.Bytes)
+	return &out
 }
 
 // passed notes that the n-th syscall and those before it wait no more. The store

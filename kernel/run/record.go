@@ -38,10 +38,11 @@ func ReadJournal(ctx context.Context, from store.Reader, id string) (*Journal, e
 				return nil, kernel.Errorf("run.journal", kernel.Corruption, "%s:%d does not decode: %w", e.Stream, e.Seq, err)
 			}
 			if e.Kind == event.Syscall {
-				c := syscallOf(data)
-				j.Exact = j.Exact && !c.Mark
-				numbers.saw(c.N)
-				j.Syscalls = append(j.Syscalls, c)
+				for _, c := range syscallsOf(data) {
+					j.Exact = j.Exact && !c.Mark
+					numbers.saw(c.N)
+					j.Syscalls = append(j.Syscalls, c)
+				}
 			} else if err := j.handover(e, data); err != nil {
 				return nil, err
 			}
@@ -89,6 +90,21 @@ func (j *Journal) handover(e event.Event, data map[string]any) error {
 		j.Handovers = append(j.Handovers, int(task))
 	}
 	return nil
+}
+
+// syscallsOf reads an event of one call, or of several that had one commit.
+func syscallsOf(m map[string]any) []Syscall {
+	list, ok := m["calls"].([]any)
+	if !ok {
+		return []Syscall{syscallOf(m)}
+	}
+	out := make([]Syscall, 0, len(list))
+	for _, v := range list {
+		if call, ok := v.(map[string]any); ok {
+			out = append(out, syscallOf(call))
+		}
+	}
+	return out
 }
 
 func syscallOf(m map[string]any) Syscall {

@@ -263,14 +263,19 @@ func TestTheJournalWaitsForTheDisk(t *testing.T) {
 	for n := range int64(calls) {
 		h.Record(run.Syscall{N: n + 1, K: n + 1, Name: "std.time.now", Result: []any{1.5}})
 	}
-	head, err := s.Head(t.Context(), h.Stream())
+	j, err := run.ReadJournal(t.Context(), s, h.ID())
 	must(t, err)
-	if head.Seq < calls-5000 {
-		t.Errorf("%d of %d are written when the last one returns", head.Seq, calls)
+	if len(j.Syscalls) < calls-5000 {
+		t.Errorf("%d of %d are written when the last one returns", len(j.Syscalls), calls)
 	}
 	must(t, h.Settle(t.Context(), run.Outcome{State: run.Completed}))
+	j, err = run.ReadJournal(t.Context(), s, h.ID())
+	must(t, err)
+	if len(j.Syscalls) != calls || !j.Exact || j.Syscalls[calls-1].K != calls || j.Syscalls[0].Name != "std.time.now" {
+		t.Errorf("%d of %d are written at the end", len(j.Syscalls), calls)
+	}
 	ended := h.Ended()
-	if len(ended.Heads) != 1 || ended.Heads[0].Stream != h.Stream() || ended.Heads[0].Seq != calls+3 {
+	if len(ended.Heads) != 1 || ended.Heads[0].Stream != h.Stream() || ended.Heads[0].Seq > calls/10 {
 		t.Errorf("ended with %+v", ended)
 	}
 }

@@ -104,6 +104,14 @@ func (s *Session) Events(ctx context.Context, from int64, bodies bool) (events [
 	return events, more, as("session.events", err)
 }
 
+// Conversation is Events without bodies, for a beat that folds the session. It may
+// leave out the newest ledger events that another process wrote while it opened a child
+// here; all else is written by this process as long as the lease holds.
+func (s *Session) Conversation(ctx context.Context, from int64) (events []event.Event, more bool, err error) {
+	events, more, err = s.book.store.Events(ctx, s.id, store.Query{From: from, Mine: !s.Closed()})
+	return events, more, as("session.events", err)
+}
+
 // Tail reads the last n events, at most store.MaxPage.
 func (s *Session) Tail(ctx context.Context, n int) ([]event.Event, error) {
 	if n < 0 {

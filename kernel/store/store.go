@@ -89,6 +89,10 @@ type Query struct {
 	Kinds  []string // only these kinds; empty means all
 	Last   int      // when > 0: the last so many events, however many, instead of From and Limit
 	Bodies bool     // with the bodies of llm_request; without, their Data is {}
+
+	// Mine says that nobody but this Store writes the stream, as the lease of a session
+	// promises: what the Store remembers of it then needs no look at the database.
+	Mine bool
 }
 
 // Tx is one write transaction. It sees its own writes.

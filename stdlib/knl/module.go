@@ -96,7 +96,7 @@ func Module(k *Kernel, tools Tools) *vm.Module {
 					if err != nil {
 						return nil, err
 					}
-					return page(ctx, s, c.Int(1, 1), false)
+					return page(s.Conversation(ctx, max(c.Int(1, 1), 1)))
 				},
 			},
 			{

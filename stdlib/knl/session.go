@@ -61,7 +61,7 @@ func (k *Kernel) class() *vm.Class {
 			Results: []vm.Param{{Name: "events", Type: vm.List}, {Name: "truncated", Type: vm.Boolean}},
 			Effect:  vm.Read, Record: vm.RecordNone, Waits: true,
 		}, func(ctx context.Context, c *vm.Call, s *session.Session) ([]vm.Value, error) {
-			return page(ctx, s, c.Int(0, 1), true)
+			return page(s.Events(ctx, max(c.Int(0, 1), 1), true))
 		}),
 		bind(vm.Function{
 			Name: "len", Doc: "How many events there are.", Results: []vm.Param{{Name: "n", Type: vm.Integer}},

@@ -19,6 +19,7 @@ import (
 // goroutine of its own: both are timers that end the context.
 type watch struct {
 	cancel   context.CancelCauseFunc
+	parent   func() bool // stops listening to the caller's context
 	whole    *time.Timer
 	progress *time.Timer
 	pause    time.Duration
@@ -36,11 +37,12 @@ var (
 )
 
 func (s *Sender) watch(ctx context.Context, c Call) (context.Context, *watch) {
-	ctx, cancel := context.WithCancelCause(ctx)
+	own, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	w := &watch{cancel: cancel, pause: c.Progress}
+	w.parent = context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
 	w.whole = time.AfterFunc(c.Timeout, func() { cancel(errWhole) })
 	w.progress = time.AfterFunc(c.Progress, func() { cancel(errProgress) })
-	return ctx, w
+	return own, w
 }
 
 func (w *watch) moved() { w.progress.Reset(w.pause) }
@@ -52,6 +54,7 @@ func (w *watch) held() { w.progress.Stop() }
 func (w *watch) stop() {
 	w.whole.Stop()
 	w.progress.Stop()
+	w.parent()
 	w.cancel(context.Canceled)
 }
 
@@ -168,9 +171,7 @@ func (s *Sender) stream(ctx context.Context, c Call, w *watch, body *io.LimitedR
 		}
 		w.moved()
 	}
-	if a.Done() && s.Seam.Record == nil {
-		w.drain(body)
-	}
+	reply.whole = a.Done() && s.Seam.Record == nil
 	r := a.Result(cut)
 	reply.Body = r.Body
 	if r.Incomplete != "" {
@@ -183,11 +184,19 @@ func (s *Sender) stream(ctx context.Context, c Call, w *watch, body *io.LimitedR
 }
 
 // drain reads the end of a stream that has said its last word, so that the
-// connection can be used again; a server that keeps it open is not waited for.
-func (w *watch) drain(body io.Reader) {
-	t := time.AfterFunc(drainWait, func() { w.cancel(context.Canceled) })
-	defer t.Stop()
-	_, _ = io.Copy(io.Discard, io.LimitReader(body, drainBytes))
+// connection can be used again. Nobody waits for it but Close: it is cut where a server
+// keeps the stream open.
+func (s *Sender) drain(w *watch, body io.ReadCloser) {
+	w.whole.Stop()
+	w.progress.Stop()
+	w.parent()
+	s.drains.Go(func() {
+		defer w.stop()
+		defer body.Close()
+		t := time.AfterFunc(drainWait, func() { w.cancel(context.Canceled) })
+		defer t.Stop()
+		_, _ = io.Copy(io.Discard, io.LimitReader(body, drainBytes))
+	})
 }
 
 // readAll reads a body whole; each piece is progress.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptrace"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -42,7 +43,13 @@ type Sender struct {
 	Usage func(session, beat string, fields map[string]any)
 	// Delta sees each piece of text as it comes, for the event stream; may be nil.
 	Delta func(session, beat, kind, text string)
+
+	drains sync.WaitGroup // ends of streams that are still being read
 }
+
+// Close waits for what is left of the calls' connections, a moment at most. No call
+// may be made during it or later.
+func (s *Sender) Close() { s.drains.Wait() }
 
 // Retry is one attempt that is going to be repeated: the fields of llm_retry.
 type Retry struct {
@@ -79,6 +86,7 @@ type Reply struct {
 	Sent    int // bytes of the request's body
 
 	wrote bool // an attempt may have reached the server
+	whole bool // the stream has said its last word, and is not at its end
 }
 
 // Send makes one call. An HTTP status is a reply; kinds of the errors: network,
@@ -138,7 +146,8 @@ func (s *Sender) attempts(ctx context.Context, c Call, target Target, body []byt
 // attempt sends once; again is set where it may be sent again.
 func (s *Sender) attempt(ctx context.Context, c Call, t Target, body []byte) (Reply, *Retry, error) {
 	ctx, w := s.watch(ctx, c)
-	defer w.stop()
+	over := w.stop
+	defer func() { over() }()
 	res, tape, wrote, err := s.exchange(ctx, c, t, body)
 	if err != nil {
 		err = w.explain(ctx, err, t)
@@ -148,8 +157,11 @@ func (s *Sender) attempt(ctx context.Context, c Call, t Target, body []byte) (Re
 		}
 		return Reply{wrote: wrote}, nil, err
 	}
-	defer res.Body.Close()
+	over = func() { res.Body.Close(); w.stop() }
 	reply, err := s.read(ctx, c, w, res)
+	if reply.whole {
+		over = func() { s.drain(w, res.Body) }
+	}
 	reply.wrote = true
 	if err != nil {
 		err = w.explain(ctx, err, t)

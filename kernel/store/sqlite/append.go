@@ -51,7 +51,7 @@ func (t *tx) append(stream string, enc *encode.Encoded) (event.Event, error) {
 	}
 	end.Head = event.Head{Stream: stream, Seq: e.Seq, Hash: e.Hash}
 	t.remember(end)
-	t.touched[id] = end.Head
+	t.fresh = append(t.fresh, e)
 	return e, nil
 }
 

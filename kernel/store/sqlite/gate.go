@@ -21,6 +21,14 @@ func (g *gate) lock() error {
 	return nil
 }
 
+// tryLock is lock where nobody else holds it; an error of the file is left to lock.
+func (g *gate) tryLock() bool {
+	if g.file != nil {
+		return lockFile(g.file, exclusive, false) == nil
+	}
+	return g.turn.TryLock()
+}
+
 func (g *gate) unlock() {
 	if g.file != nil {
 		// Cannot fail for an open file; closing it would release the lock as well.

@@ -31,6 +31,12 @@ WHERE e.stream = (SELECT id FROM stream WHERE stream = ?2)`
 	selectLastKinds  = selectEvents + ` AND e.kind IN (SELECT value FROM json_each(?4)) ORDER BY e.seq DESC LIMIT ?3`
 	selectLastOfKind = selectEvents + ` AND e.kind = ?3 ORDER BY e.seq DESC LIMIT 1`
 
+	selectHead   = `SELECT seq, hash FROM event WHERE stream = ? ORDER BY seq DESC LIMIT 1`
+	selectHeadOf = `SELECT seq, hash FROM event WHERE stream = (SELECT id FROM stream WHERE stream = ?) ORDER BY seq DESC LIMIT 1`
+	selectHeads  = `
+SELECT s.stream, e.seq, e.hash FROM stream AS s JOIN event AS e ON e.stream = s.id
+WHERE s.id > ? AND e.seq = (SELECT max(seq) FROM event WHERE stream = s.id) ORDER BY s.id LIMIT ?`
+
 	selectRow  = `SELECT value FROM projection WHERE tab = ? AND key = ?`
 	selectRows = `SELECT key, value FROM projection WHERE tab = ? AND key > ? ORDER BY key LIMIT ?`
 )
@@ -112,13 +118,22 @@ func pageSize(limit int) int {
 func (s *Store) Head(ctx context.Context, stream string) (event.Head, error) {
 	h := event.Head{Stream: stream}
 	var hash []byte
-	_, err := s.read.row(ctx, "SELECT seq, hash FROM stream WHERE stream = ?", []any{stream}, &h.Seq, &hash)
+	_, err := s.read.row(ctx, selectHeadOf, []any{stream}, &h.Seq, &hash)
 	copy(h.Hash[:], hash)
 	return h, err
 }
 
 // Events implements store.Reader.
 func (s *Store) Events(ctx context.Context, stream string, q store.Query) ([]event.Event, bool, error) {
+	if events, last, ok := s.tails.since(stream, q); ok {
+		if q.Mine {
+			return events, false, nil
+		}
+		head, err := s.Head(ctx, stream)
+		if err != nil || head.Hash == last {
+			return events, false, err
+		}
+	}
 	defer s.read.gate.read()()
 	limit, maxBytes := pageSize(q.Limit), store.MaxPageBytes
 	sqlText, args := selectPage, []any{q.Bodies, stream, q.From, limit + 1}
@@ -182,7 +197,7 @@ func (s *Store) Streams(ctx context.Context, after string, limit int) ([]event.H
 		}
 	}
 	defer s.read.gate.read()()
-	rows, err := s.read.query(ctx, "SELECT stream, seq, hash FROM stream WHERE id > ? ORDER BY id LIMIT ?", id, pageSize(limit))
+	rows, err := s.read.query(ctx, selectHeads, id, pageSize(limit))
 	if err != nil {
 		return nil, s.read.err(ctx, err)
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // SchemaVersion is the user_version of the databases this program writes.
-const SchemaVersion = 1
+const SchemaVersion = 2
 
 // applicationID marks the file as ours: "Ashl".
 const applicationID = 0x4173686c
@@ -25,10 +25,14 @@ const applicationID = 0x4173686c
 // content, quotes included. In an envelope 0x03 stands for the frame, and in a
 // frame 0x01 for the array of messages. Log JSON escapes all three bytes.
 // content.hash is that of the whole log JSON, with nothing standing for anything.
-// event.stream is the id of a row of stream: names are long and rows are many.
+// event.stream is the id of a row of stream: names are long and rows are many. The
+// head of a stream is its last event, and is kept nowhere else: each page that a
+// commit touches is written to the log twice. For the same reason ids do not come
+// from AUTOINCREMENT: no position is used again as long as the newest event is never
+// removed, and who removes streams says so in an event first.
 const schema = `
 CREATE TABLE event (
-	position       INTEGER PRIMARY KEY AUTOINCREMENT,
+	position       INTEGER PRIMARY KEY,
 	stream         INTEGER NOT NULL,
 	seq            INTEGER NOT NULL,
 	epoch_ms       INTEGER NOT NULL,
@@ -46,13 +50,11 @@ CREATE TRIGGER event_no_delete BEFORE DELETE ON event
 
 CREATE TABLE stream (
 	id     INTEGER PRIMARY KEY,
-	stream TEXT NOT NULL UNIQUE,
-	seq    INTEGER NOT NULL,
-	hash   BLOB NOT NULL
+	stream TEXT NOT NULL UNIQUE
 );
 
 CREATE TABLE content (
-	id   INTEGER PRIMARY KEY AUTOINCREMENT,
+	id   INTEGER PRIMARY KEY,
 	hash BLOB NOT NULL UNIQUE,
 	body NOT NULL
 );
@@ -60,7 +62,7 @@ CREATE TRIGGER content_no_update BEFORE UPDATE ON content
 	BEGIN SELECT RAISE(ABORT, 'content is never changed'); END;
 
 CREATE TABLE message (
-	id   INTEGER PRIMARY KEY AUTOINCREMENT,
+	id   INTEGER PRIMARY KEY,
 	node BLOB NOT NULL UNIQUE,
 	prev INTEGER NOT NULL,
 	body TEXT NOT NULL
@@ -130,7 +132,13 @@ func whole(column string) string {
 	) END`
 }
 
-// migrate makes the tables of an empty database, and refuses one that is not
+// migrations bring a database to the next version: the first one is for version 1.
+// They run in one transaction.
+var migrations = []string{
+	"ALTER TABLE stream DROP COLUMN seq; ALTER TABLE stream DROP COLUMN hash",
+}
+
+// migrate makes the tables of an empty database, brings an older one up to date, and refuses one that is not
 // ours or that a newer program wrote. The caller holds the write lock.
 func migrate(ctx context.Context, c *sql.Conn, path string) error {
 	const op = "store.open"
@@ -147,19 +155,20 @@ func migrate(ctx context.Context, c *sql.Conn, path string) error {
 			return classify(op, path, err)
 		}
 	}
+	steps := []string{schema + viewSQL(), pragma("application_id", applicationID)}
 	switch {
 	case app == applicationID && version == SchemaVersion:
 		return nil
 	case app == applicationID && version > SchemaVersion:
 		return kernel.Errorf(op, kernel.Unsupported,
 			"%s has database version %d; this program reads up to %d: use the newer program", path, version, SchemaVersion)
+	case app == applicationID && version > 0:
+		steps = migrations[version-1:]
 	case tables > 0:
 		return kernel.Errorf(op, kernel.Unsupported, "%s is an SQLite database of another program (version %d)", path, version)
 	}
-	for _, stmt := range []string{
-		"BEGIN IMMEDIATE", schema + viewSQL(),
-		pragma("application_id", applicationID), pragma("user_version", SchemaVersion), "COMMIT",
-	} {
+	steps = append([]string{"BEGIN IMMEDIATE"}, steps...)
+	for _, stmt := range append(steps, pragma("user_version", SchemaVersion), "COMMIT") {
 		if _, err := c.ExecContext(ctx, stmt); err != nil {
 			c.ExecContext(ctx, "ROLLBACK") //nolint:errcheck // the first error is the one that says why
 			return classify(op, path, err)

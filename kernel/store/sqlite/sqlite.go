@@ -50,6 +50,7 @@ type Store struct {
 	write  *sql.DB
 	conn   *sql.Conn // the writer's, of write
 	read   *reader
+	tails  *tails
 }
 
 var _ store.Store = (*Store)(nil)
@@ -118,7 +119,8 @@ func (s *Store) open(ctx context.Context, o Options, dsn, ownersDir string) (_ *
 		return nil, err
 	}
 	s.read = newReader(openDB(dsn+"mode=ro&_pragma=query_only(1)", readers), &s.gate, s.path)
-	s.writer = startWriter(s.conn, &s.gate, o.Now, s.path, s.redact)
+	s.tails = &tails{of: map[string]*tail{}}
+	s.writer = startWriter(newTx(s.conn, o.Now, s.path, s.redact, s.tails), &s.gate, s.path)
 	return s, nil
 }
 

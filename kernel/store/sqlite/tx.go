@@ -22,10 +22,11 @@ type tx struct {
 	redact encode.Redactor
 	stmts  map[string]*sql.Stmt
 	known  known
+	tails  *tails
 
-	nowMS   int64
-	touched map[int64]event.Head // heads that the running job moved, by stream.id
-	fault   error                // the first storage failure of the running job
+	nowMS int64
+	fault error         // the first storage failure of the running job
+	fresh []event.Event // what the running commit has appended
 }
 
 // known is what the writer remembers of the database. It is right while nobody
@@ -50,8 +51,8 @@ func (k *known) forget() {
 	k.ends, k.nodes, k.contents = map[string]end{}, map[event.Hash]int64{}, map[event.Hash]int64{}
 }
 
-func newTx(conn *sql.Conn, now func() time.Time, path string, redact encode.Redactor) *tx {
-	t := &tx{conn: conn, now: now, path: path, redact: redact, stmts: map[string]*sql.Stmt{}, touched: map[int64]event.Head{}}
+func newTx(conn *sql.Conn, now func() time.Time, path string, redact encode.Redactor, tails *tails) *tx {
+	t := &tx{conn: conn, now: now, path: path, redact: redact, tails: tails, stmts: map[string]*sql.Stmt{}}
 	t.known.forget()
 	return t
 }
@@ -122,7 +123,7 @@ func (t *tx) failed(err error) error {
 // err and undone by itself; the error returned is of the whole, of which then
 // nothing was written.
 func (t *tx) commit(batch []*job) (err error) {
-	t.fault = nil
+	t.fault, t.fresh = nil, t.fresh[:0]
 	if _, err := t.exec("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
@@ -149,7 +150,9 @@ func (t *tx) commit(batch []*job) (err error) {
 		}
 	}
 	t.fault = nil
-	_, err = t.exec("COMMIT")
+	if _, err = t.exec("COMMIT"); err == nil {
+		t.tails.add(t.fresh)
+	}
 	return err
 }
 
@@ -158,16 +161,13 @@ func (t *tx) commit(batch []*job) (err error) {
 func (t *tx) job(j *job, sharing bool) error {
 	t.fault = nil
 	t.nowMS = t.now().UnixMilli()
-	clear(t.touched)
+	before := len(t.fresh)
 	if sharing {
 		if _, err := t.exec("SAVEPOINT job"); err != nil {
 			return err
 		}
 	}
 	j.err = t.call(j.fn)
-	if j.err == nil {
-		j.err = t.saveHeads()
-	}
 	switch {
 	case j.err == nil && sharing:
 		_, err := t.exec("RELEASE job")
@@ -178,6 +178,7 @@ func (t *tx) job(j *job, sharing bool) error {
 		return j.err // nothing else is in the transaction: all of it is undone
 	}
 	t.known.forget()
+	t.fresh = t.fresh[:before]
 	if _, err := t.exec("ROLLBACK TO job"); err != nil {
 		return err // SQLite gave the whole transaction up (disk full, I/O error)
 	}
@@ -200,15 +201,6 @@ func (t *tx) call(fn func(store.Tx) error) (err error) {
 	return t.fault
 }
 
-func (t *tx) saveHeads() error {
-	for id, h := range t.touched {
-		if _, err := t.exec("UPDATE stream SET seq = ?2, hash = ?3 WHERE id = ?1", id, h.Seq, h.Hash[:]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // head gives the end of a stream; id is 0 for one that has no events.
 func (t *tx) head(stream string) (end, error) {
 	if e, ok := t.known.ends[stream]; ok {
@@ -216,14 +208,15 @@ func (t *tx) head(stream string) (end, error) {
 	}
 	e := end{Head: event.Head{Stream: stream}}
 	var hash []byte
-	ok, err := t.row("SELECT id, seq, hash FROM stream WHERE stream = ?", []any{stream}, &e.id, &e.Seq, &hash)
-	if err != nil {
+	ok, err := t.row("SELECT id FROM stream WHERE stream = ?", []any{stream}, &e.id)
+	if err != nil || !ok {
+		return e, err
+	}
+	if _, err := t.row(selectHead, []any{e.id}, &e.Seq, &hash); err != nil {
 		return e, err
 	}
 	copy(e.Hash[:], hash)
-	if ok {
-		t.remember(e)
-	}
+	t.remember(e)
 	return e, nil
 }
 
@@ -233,7 +226,7 @@ func (t *tx) endOf(stream string) (end, error) {
 	if err != nil || e.id != 0 {
 		return e, err
 	}
-	res, err := t.exec("INSERT INTO stream (stream, seq, hash) VALUES (?, 0, ?)", stream, e.Hash[:])
+	res, err := t.exec("INSERT INTO stream (stream) VALUES (?)", stream)
 	if err != nil {
 		return e, err
 	}

@@ -2,15 +2,12 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"ashlar/kernel"
 	"ashlar/kernel/store"
-	"ashlar/kernel/store/encode"
 )
 
 // MaxGather is the largest number of Writes in one commit.
@@ -26,11 +23,15 @@ type job struct {
 	err   error
 }
 
-// writer is the goroutine that owns the writing connection.
+// writer makes the commits. A caller that finds nobody committing makes its own and
+// needs no other goroutine; what comes meanwhile is committed together by the
+// writer's goroutine, which also serves the Later calls.
 type writer struct {
 	gate *gate
-	tx   *tx
 	path string
+
+	lead sync.Mutex // held by who makes a commit; tx is its
+	tx   *tx
 
 	mu      sync.Mutex
 	queue   []*job
@@ -46,10 +47,9 @@ type writer struct {
 	stopped chan struct{}
 }
 
-func startWriter(conn *sql.Conn, g *gate, now func() time.Time, path string, redact encode.Redactor) *writer {
+func startWriter(t *tx, g *gate, path string) *writer {
 	w := &writer{
-		gate: g, path: path,
-		tx:      newTx(conn, now, path, redact),
+		gate: g, path: path, tx: t,
 		wake:    make(chan struct{}, 1),
 		stopped: make(chan struct{}),
 	}
@@ -86,6 +86,7 @@ func (w *writer) await(ctx context.Context, fn func(store.Tx) error) error {
 	if !w.enqueue(j) {
 		return kernel.Errorf("store.write", kernel.Closed, "%s is closed", w.path)
 	}
+	w.commitNow()
 	select {
 	case <-j.done:
 	case <-ctx.Done():
@@ -108,10 +109,31 @@ func (w *writer) enqueue(j *job) bool {
 	if j.later {
 		w.laters++
 	}
-	if !j.later || w.laters >= store.LaterLimit {
+	switch {
+	case !j.later:
+		w.due = true // its caller commits, or rings
+	case w.laters >= store.LaterLimit:
 		w.ring()
 	}
 	return true
+}
+
+// commitNow makes one commit on the caller's goroutine where nobody is at it and no
+// other process writes; else, and for what came meanwhile, it rings.
+func (w *writer) commitNow() {
+	if w.lead.TryLock() {
+		if w.pending() && w.gate.tryLock() {
+			w.commit()
+		}
+		w.lead.Unlock()
+	}
+	// After Unlock: what was queued before it, whose caller found the lead taken, is
+	// seen here; what is queued later finds it free.
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.due && len(w.queue) > 0 {
+		w.ring()
+	}
 }
 
 // ring asks for a commit. The caller holds mu.
@@ -132,6 +154,8 @@ func (w *writer) stop() (first bool, err error) {
 	w.ring()
 	w.mu.Unlock()
 	<-w.stopped
+	w.lead.Lock() // a caller may still be at the last commit
+	defer w.lead.Unlock()
 	return first, w.failed
 }
 
@@ -162,14 +186,24 @@ func (w *writer) pending() bool {
 // round makes one commit. The batch is gathered under the lock, so that what
 // arrives while other processes write rides along.
 func (w *writer) round() {
-	err := w.gate.lock()
-	if err != nil {
+	w.lead.Lock()
+	defer w.lead.Unlock()
+	if !w.pending() {
+		return // a caller has committed it
+	}
+	if err := w.gate.lock(); err != nil {
 		err = kernel.Errorf("store.write", kernel.Storage, "%s.wlock: %w", w.path, err)
 		w.finish(w.gather(), err)
 		return
 	}
+	w.commit()
+}
+
+// commit makes one commit of what is queued. The caller holds lead and the gate,
+// which it lets go of.
+func (w *writer) commit() {
 	batch := w.gather()
-	err = w.tx.commit(batch)
+	err := w.tx.commit(batch)
 	w.commits.Add(1)
 	w.gate.unlock()
 	w.finish(batch, err)
