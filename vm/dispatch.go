@@ -33,7 +33,7 @@ func (d *Dispatcher) Call(ctx context.Context, ns string, fn *Function, self *Ob
 		return nil, d.name(ns, fn, err)
 	}
 	task := TaskOf(ctx)
-	c := &Call{Args: checked, Self: self, Host: d.host, Engine: d.engine, Task: task}
+	c := &Call{Args: checked, Self: self, Host: d.host, Engine: d.engine, Task: task, dispatch: d, ns: ns, fn: fn}
 	if fn.Effect == Pure || fn.Record == RecordNone || d.host.Journal == nil {
 		out, err := d.invoke(ctx, fn, c)
 		if err != nil {
@@ -83,7 +83,9 @@ func (d *Dispatcher) invoke(ctx context.Context, fn *Function, c *Call) ([]Value
 	}
 	d.engine.Release(ctx)
 	defer d.engine.Acquire(ctx)
-	return fn.Impl(ctx, c)
+	wait, done := interruptible(ctx)
+	defer done()
+	return fn.Impl(wait, c)
 }
 
 // name puts namespace and function on an error, gives it a kind, and redacts it.

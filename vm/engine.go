@@ -1,6 +1,9 @@
 package vm
 
-import "context"
+import (
+	"context"
+	"sync/atomic"
+)
 
 // Engine runs scripts of one language for one run. It is made by the language's
 // own package and closed when the run ends.
@@ -17,7 +20,8 @@ type Engine interface {
 
 	// Release gives the VM's lock away on behalf of the task in ctx, and Acquire
 	// takes it again, behind those who already wait. The dispatcher calls them
-	// around a syscall that waits.
+	// around a syscall that waits; one that calls a script's function first and waits
+	// then calls them itself.
 	Release(ctx context.Context)
 	Acquire(ctx context.Context)
 
@@ -39,6 +43,8 @@ type Task struct {
 	// Ended, when set, is called once before Done is closed, without the lock. It is
 	// set by the caller of Spawn before it gives the lock away.
 	Ended func()
+	// Begun is set when its Lua begins to run.
+	Begun atomic.Bool
 
 	calls int64 // recorded syscalls so far; guarded by the lock
 }

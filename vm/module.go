@@ -63,7 +63,7 @@ type Param struct {
 	Optional bool
 	Rest     bool    // the last parameter: any number of such
 	Mixed    bool    // a table with list and hash parts, or with holes, crosses as an object
-	Fields   []Param // of Options
+	Fields   []Param // of Options; of a Map they only say what it holds
 	Class    string  // of Handle
 }
 
@@ -98,6 +98,10 @@ type Call struct {
 	Host   *Host
 	Engine Engine
 	Task   *Task
+
+	dispatch *Dispatcher // nil where an implementation is called by hand
+	ns       string
+	fn       *Function
 }
 
 // Str gives argument i as a string, "" when absent.

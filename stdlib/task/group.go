@@ -2,38 +2,27 @@ package task
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	"ashlar/vm"
 )
 
-// errAborted is the cause that abort cancels a task with.
-var errAborted = vm.Errorf("cancelled", "task aborted")
-
-// entry is one spawned task as its handle sees it.
-type entry struct {
-	seq     int
-	id      string
-	name    string
-	task    *vm.Task
-	clock   vm.Clock
-	started time.Time
-
-	mu      sync.Mutex
-	joined  bool
-	aborted bool
-	elapsed time.Duration // once it has ended
-}
+// MaxUnheard is how many failures of tasks that nobody joined are kept for the run's
+// end; beyond it the oldest is reported at once.
+const MaxUnheard = 256
 
 // group holds the tasks of one run: those that run, by the engine's id, and those
 // that failed and were not joined yet.
 type group struct {
 	host *vm.Host
+	root *token // of the block
+
+	tasks  *vm.Class
+	tokens *vm.Class
+	scopes *vm.Class
 
 	mu     sync.Mutex
 	byID   map[int]*entry
@@ -41,19 +30,35 @@ type group struct {
 	count  int
 }
 
-// add makes the entry of a task that was just spawned; its caller holds the VM's
-// lock, so the task has not begun.
-func (g *group) add(t *vm.Task, name string) *entry {
+func newGroup(host *vm.Host) *group {
+	g := &group{host: host, root: newToken(context.Background()), byID: map[int]*entry{}, failed: map[int]*entry{}}
+	g.tasks, g.tokens = taskClass(g), tokenClass()
+	g.scopes = scopeClass(g)
+	return g
+}
+
+// add makes the entry of a task that was just spawned into sc, nil for none; its
+// caller holds the VM's lock, so the task has not begun and reads its context later.
+func (g *group) add(t *vm.Task, name string, sc *scope) *entry {
+	parent := g.root
+	if sc != nil {
+		parent = sc.token
+	}
+	e := &entry{name: name, task: t, scope: sc, token: newToken(parent.ctx), clock: g.host.Clock, started: g.host.Clock.Now()}
+	t.Ctx = withToken(withScope(t.Ctx, sc), e.token)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.count++
-	e := &entry{seq: g.count, name: name, task: t, clock: g.host.Clock, started: g.host.Clock.Now()}
+	e.seq = g.count
 	e.id = fmt.Sprintf("t%d", g.count)
 	if e.name == "" {
 		e.name = e.id
 	}
 	g.byID[t.ID] = e
 	t.Ended = func() { g.ended(e) }
+	if sc != nil && sc.enter(e) {
+		e.abort(0)
+	}
 	return e
 }
 
@@ -68,89 +73,45 @@ func (g *group) find(t *vm.Task) *entry {
 }
 
 func (g *group) ended(e *entry) {
-	e.mu.Lock()
-	e.elapsed = max(e.clock.Now().Sub(e.started), 1)
-	e.mu.Unlock()
+	lost := e.ended()
+	e.token.cancel(nil) // frees it
+	if e.scope != nil {
+		e.scope.left(e)
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.byID, e.task.ID)
-	var script *vm.Error // any other error is the cause of a cancel
-	if errors.As(e.task.Err, &script) && script != errAborted {
-		g.failed[e.seq] = e
+	if !lost {
+		return
 	}
+	g.failed[e.seq] = e
+	if len(g.failed) > MaxUnheard {
+		g.tell(slices.Min(slices.Collect(maps.Keys(g.failed))))
+	}
+}
+
+// heard forgets a failure that somebody joined.
+func (g *group) heard(e *entry) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.failed, e.seq)
 }
 
 // report logs the errors of tasks that nobody joined. It waits until the run's end,
 // since a script may join a task long after it failed.
 func (g *group) report() {
+	g.root.cancel(nil)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, seq := range slices.Sorted(maps.Keys(g.failed)) {
-		e := g.failed[seq]
-		g.host.Log("error", "a task that nobody joined failed: "+g.host.Redact(e.task.Err.Error()),
-			map[string]any{"task": e.id, "name": e.name})
-	}
-	clear(g.failed)
-}
-
-// abort ends a task hard: its Lua is interrupted at its next instruction, a syscall
-// of it at once.
-func (e *entry) abort() {
-	e.mu.Lock()
-	e.aborted = true
-	e.mu.Unlock()
-	e.task.Cancel(errAborted)
-}
-
-func (e *entry) finished() bool {
-	select {
-	case <-e.task.Done:
-		return true
-	default:
-		return false
+		g.tell(seq)
 	}
 }
 
-func (e *entry) since() time.Duration {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.elapsed > 0 {
-		return e.elapsed
-	}
-	return e.clock.Now().Sub(e.started)
-}
-
-// join waits for the task's end and gives what it returned, by reference. Its error
-// comes back as it was raised. Errors: validation when it was joined before,
-// cancelled when it was aborted or the caller is.
-func (g *group) join(ctx context.Context, e *entry) ([]vm.Value, error) {
-	e.mu.Lock()
-	already := e.joined
-	e.joined = true
-	e.mu.Unlock()
-	if already {
-		return nil, vm.Errorf("validation", "task already joined")
-	}
-	select {
-	case <-e.task.Done:
-	case <-ctx.Done():
-		return nil, cancelled(ctx)
-	}
-	g.mu.Lock()
-	delete(g.failed, e.seq)
-	g.mu.Unlock()
-	e.mu.Lock()
-	aborted := e.aborted
-	e.mu.Unlock()
-	if aborted && e.task.Err != nil {
-		return nil, errAborted
-	}
-	return e.task.Result, e.task.Err
-}
-
-// cancelled is what a waiting call raises when its task is to end.
-func cancelled(ctx context.Context) error {
-	err := vm.Errorf("cancelled", "task cancelled")
-	err.Cause = context.Cause(ctx)
-	return err
+// tell reports one failure; mu is held.
+func (g *group) tell(seq int) {
+	e := g.failed[seq]
+	delete(g.failed, seq)
+	g.host.Log("warn", fmt.Sprintf("task %s failed, and nobody joined it: %s", e.name, g.host.Redact(e.task.Err.Error())),
+		map[string]any{"task": e.id, "name": e.name})
 }

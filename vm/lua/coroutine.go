@@ -154,6 +154,9 @@ func (co *coroutine) run(yield func(struct{}) bool) {
 // suspend is coroutine.yield.
 func (s *strand) suspend(L *glua.LState) int {
 	co := s.co
+	if co == nil && s.yields != nil {
+		return s.yields(s)
+	}
 	if co == nil {
 		L.RaiseError("can not yield from outside of a coroutine")
 	}

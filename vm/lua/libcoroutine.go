@@ -95,7 +95,8 @@ func (e *Engine) coRunning(L *glua.LState) int {
 }
 
 func (e *Engine) coIsYieldable(L *glua.LState) int {
-	L.Push(glua.LBool(strandOf(L).co != nil))
+	s := strandOf(L)
+	L.Push(glua.LBool(s.co != nil || s.yields != nil))
 	return 1
 }
 

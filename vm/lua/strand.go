@@ -33,6 +33,10 @@ type strand struct {
 	depth  int        // coroutines below
 	pcalls int        // protected calls that are open
 
+	// yields, where it is set, is what a yield outside of any coroutine does: its
+	// arguments and its results are those of the yield.
+	yields func(*strand) int
+
 	raised *vm.Error // the last error that a syscall raised here
 
 	holds atomic.Bool // the lock is held on behalf of this strand
@@ -139,7 +143,7 @@ func (e *Engine) borrow(ctx context.Context) (s *strand, leave func(reuse bool),
 		e.sched.acquire(p.task.ID)
 	}
 	s = e.newStrand(ctx, p.L, p.task)
-	s.depth = p.depth
+	s.depth, s.yields = p.depth, p.yields
 	s.holds.Store(true)
 	return s, func(bool) {
 		p.L.SetContext(p.ctx)

@@ -42,6 +42,7 @@ func (e *Engine) runTask(task *vm.Task, place *ticket, body *glua.LFunction, arg
 		e.sched.release()
 		return
 	}
+	task.Begun.Store(true)
 	s := e.newStrand(task.Ctx, e.newThread(), task)
 	s.holds.Store(true)
 	task.Result, task.Err = s.callNeutral(body, true, args)
