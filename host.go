@@ -18,6 +18,7 @@ import (
 	"ashlar/kernel/session"
 	"ashlar/kernel/store"
 	"ashlar/kernel/tool"
+	"ashlar/kernel/trace"
 	"ashlar/stdlib"
 	httpmod "ashlar/stdlib/http"
 	"ashlar/stdlib/knl"
@@ -31,6 +32,7 @@ import (
 type live struct {
 	*Run
 	handle  *run.Handle
+	who     trace.Identity
 	store   store.Store
 	env     *environment
 	emit    *emitter
@@ -93,21 +95,23 @@ func (l *live) host(ctx context.Context, seam llm.Seam, player *record.Player) *
 		h.Journal = journal{l.handle}
 	}
 	bus := &tool.Bus{
-		Registry: tool.NewRegistry(), Observer: observer{l.emit}, Redact: ws.redact.String, Now: ws.opts.Clock.Now,
+		Registry: tool.NewRegistry(), Observer: observer{l.emit, l.observe(trace.Tool)}, Redact: ws.redact.String, Now: ws.opts.Clock.Now,
 		Warn: func(text string) { l.log("warn", text, nil) },
 	}
 	sender := &llm.Sender{
 		Directory: l.directory(ctx, l.env, player), Seam: seam, Now: ws.opts.Clock.Now, Sleep: clock{}.Sleep, Delta: l.emit.delta,
-		Pool: l.handle, Usage: func(session, beat string, f map[string]any) { l.fact("usage", session, beat, f) },
+		Price: ws.price, Pool: l.handle, Usage: func(session, beat string, f map[string]any) { l.fact("usage", session, beat, f) },
 	}
 	kern := &knl.Kernel{
-		Book: l.book, Bus: bus, IDs: ws.ids, Now: ws.opts.Clock.Now, Labels: l.task.Labels, Emit: l.fact,
+		Price: ws.price, Book: l.book, Bus: bus, IDs: ws.ids, Now: ws.opts.Clock.Now, Labels: l.task.Labels, Emit: l.fact,
 	}
 	sender.Beats = kern
 	h.Modules = stdlib.Modules(stdlib.Needs{
 		Host: h, AgentID: ws.environ["ASHLAR_AGENT_ID"], Files: files, Bus: bus, Pool: l.handle, Kernel: kern, Sender: sender, Learn: ws.redact.Add,
-		Client: httpmod.Client{HTTP: ws.opts.Client, Trace: l.trace(), Keep: l.keep},
-		Shell:  sh.Shell{Starter: l.starter, Environ: l.children, Keep: l.keep},
+		Client: httpmod.Client{HTTP: ws.opts.Client, Trace: l.trace(), Observe: l.observe(trace.HTTP), Now: ws.opts.Clock.Now, Keep: l.keep,
+			Timeout: ws.limitMS("http_timeout"), MaxBody: ws.config.Limits["http_body"]},
+		Shell: sh.Shell{Starter: l.starter, Environ: l.children, Keep: l.keep,
+			Timeout: ws.limitMS("sh_timeout"), MaxOutput: ws.config.Limits["sh_output"]},
 	})
 	return h
 }
@@ -133,7 +137,7 @@ func (l *live) globals() map[string]vm.Value {
 	if l.task.Context != nil {
 		g["_CONTEXT"] = *l.task.Context
 	}
-	if b := l.task.Bounds; l.task.Agent && (b.Beats > 0 || b.Tokens > 0) && g["_AGENT_PROFILE"] == nil {
+	if b := l.given; l.task.Agent && (b.Beats > 0 || b.Tokens > 0) && g["_AGENT_PROFILE"] == nil {
 		// A bound on what the model may do leaves the agent's own cap unset, so that
 		// reaching it is the run's ending.
 		g["_AGENT_PROFILE"] = map[string]any{"max_iterations": false}
@@ -143,7 +147,7 @@ func (l *live) globals() map[string]vm.Value {
 
 // children is the environment that a command starts from.
 func (l *live) children(add map[string]string) []string {
-	set := map[string]string{"ASHLAR_PARENT_RUN": l.handle.ID(), "ASHLAR_HOME": l.ws.home}
+	set := map[string]string{"ASHLAR_PARENT_RUN": l.handle.ID(), "ASHLAR_HOME": l.ws.home, "ASHLAR_TRACE_ID": l.who.TraceID}
 	for name, value := range add {
 		set[name] = value
 	}
@@ -241,7 +245,7 @@ func (l *live) total() map[string]any {
 
 // log writes a script's log line to stderr.
 func (l *live) log(level, msg string, _ map[string]any) {
-	if rank(level) < rank(firstOf(l.ws.environ["ASHLAR_LOG"], "info")) {
+	if !l.ws.logs(level) {
 		return
 	}
 	// Redacted before it is cut, so that no half of a secret stays.
@@ -256,20 +260,11 @@ func (l *live) log(level, msg string, _ map[string]any) {
 	_, _ = io.WriteString(l.ws.opts.Stderr, level+": "+Printable(msg)+"\n")
 }
 
-func rank(level string) int {
-	switch level {
-	case "debug":
-		return 0
-	case "info":
-		return 1
-	case "warn":
-		return 2
-	}
-	return 3
+// observer puts tool calls on the event stream, and into the lines of obs.
+type observer struct {
+	emit *emitter
+	obs  func(event string, more ...trace.Field)
 }
-
-// observer puts tool calls on the event stream.
-type observer struct{ emit *emitter }
 
 // ToolCalled implements tool.Observer.
 func (o observer) ToolCalled(c tool.Call) {
@@ -282,6 +277,7 @@ func (o observer) ToolCalled(c tool.Call) {
 	o.emit.emit("tool_call", c.Session, c.Beat, map[string]any{
 		"call_id": c.ID, "tool": c.Name, "arguments": plain(c.Args), "capabilities": caps,
 	})
+	o.obs("tool_call", called(c)...)
 }
 
 // ToolEnded implements tool.Observer.
@@ -294,6 +290,7 @@ func (o observer) ToolEnded(c tool.Call, r tool.Result) {
 		f["truncated"] = map[string]any{"bytes": int64(r.Truncated.Bytes), "handle": r.Truncated.Handle}
 	}
 	o.emit.emit("tool_result", c.Session, c.Beat, f)
+	o.obs("tool_result", resulted(c, r)...)
 }
 
 // seam is where model traffic leaves, or is answered.

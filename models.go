@@ -19,17 +19,22 @@ const (
 	modelsBytes   = 1 << 20
 )
 
-// directory is what a run knows of providers: its flags, then the environment.
+// directory is what a run knows of providers: its flags, then the environment, then
+// config.toml.
 func (r *Run) directory(ctx context.Context, env *environment, player *record.Player) *llm.Directory {
 	d := &llm.Directory{
-		Providers: llm.Presets(),
+		Providers: r.ws.Providers(),
 		Run: llm.Ask{
-			Model:   firstOf(r.task.Model, r.ws.environ["ASHLAR_MODEL"]),
+			Model:   firstOf(r.task.Model, r.ws.environ["ASHLAR_MODEL"], r.ws.config.Run.Model),
 			BaseURL: firstOf(r.task.BaseURL, r.ws.environ["ASHLAR_BASE_URL"]),
 		},
 		Env:    env.Get,
 		Learn:  r.ws.redact.Add,
 		Models: func(base string) (string, error) { return r.ws.firstModel(ctx, base) },
+		Facts: func(provider, model string) llm.Window {
+			m := r.ws.config.Model(provider, model)
+			return llm.Window{Context: m.ContextWindow, MaxOutput: m.MaxOutput}
+		},
 	}
 	if player != nil {
 		provider, model := player.First()

@@ -61,16 +61,30 @@ func (f *facts) Fact(x ashlar.Fact) {
 
 func newRig(t testing.TB, replies ...llmtest.Reply) *rig {
 	t.Helper()
+	return newConfiguredRig(t, "", replies...)
+}
+
+// newConfiguredRig is newRig with a user's config.toml.
+func newConfiguredRig(t testing.TB, config string, replies ...llmtest.Reply) *rig {
+	t.Helper()
 	r := &rig{t: t, model: llmtest.New(t, replies...), dir: t.TempDir(), stderr: &buffer{}, facts: &facts{}}
 	project := filepath.Join(r.dir, "project")
 	if err := os.Mkdir(project, 0o755); err != nil {
 		t.Fatal(err)
 	}
+	if config != "" {
+		if err := os.Mkdir(filepath.Join(r.dir, "home"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(r.dir, "home", "config.toml"), []byte(config), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	var err error
 	r.ws, err = ashlar.Open(context.Background(), ashlar.Options{
 		Project: project, Stderr: r.stderr, Stdout: r.stderr,
 		Environ: []string{"ASHLAR_HOME=" + filepath.Join(r.dir, "home"), "PATH=" + os.Getenv("PATH"), "ASHLAR_MODEL=scripted-1", "ASHLAR_BASE_URL=" + r.model.URL(),
-			"OPENAI_API_KEY=sk-rig-0123456789abcdef"},
+			"ASHLAR_API_KEY=sk-rig-0123456789abcdef"},
 	})
 	if err != nil {
 		t.Fatal(err)

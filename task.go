@@ -19,11 +19,12 @@ import (
 )
 
 // Bounds are the limits of one run, whatever number of sessions and tasks it opens.
-// 0 is none.
+// 0 is that of config.toml, and without one none.
 type Bounds struct {
 	Beats     int64
 	Tokens    int64
 	ToolCalls int64
+	Cost      int64         // micro-USD
 	Deadline  time.Duration // of wall time, from the start
 	Heap      int64         // bytes of live memory; 0 is vm.DefaultHeap
 }
@@ -31,7 +32,7 @@ type Bounds struct {
 // pool gives the bounds that every reserve takes from.
 func (b Bounds) pool() budget.Amounts {
 	pool := budget.Amounts{}
-	for tag, n := range map[string]int64{budget.Beats: b.Beats, budget.Tokens: b.Tokens, budget.ToolCalls: b.ToolCalls} {
+	for tag, n := range map[string]int64{budget.Beats: b.Beats, budget.Tokens: b.Tokens, budget.ToolCalls: b.ToolCalls, budget.Cost: b.Cost} {
 		if n > 0 {
 			pool[tag] = n
 		}
@@ -68,11 +69,16 @@ type Task struct {
 type Run struct {
 	ws     *Workspace
 	task   Task
+	given  Bounds // the task's own, without those of config.toml
 	block  string // name, for the record
 	digest string
 	chunk  vm.Chunk
 	loader *resolve.Modules
 }
+
+// Bounds are those that hold for the run: the task's, and config.toml's where it named
+// none.
+func (r *Run) Bounds() Bounds { return r.task.Bounds }
 
 // Digest is the SHA-256 of the block's source, in hexadecimal.
 func (r *Run) Digest() string { return r.digest }
@@ -91,7 +97,9 @@ func (w *Workspace) Prepare(t Task) (*Run, error) {
 		return nil, kernel.Errorf(op, kernel.Validation, "the agent needs a prompt: ashlar run -a \"PROMPT\"")
 	}
 	t.Labels = validMap(t.Labels)
-	r := &Run{ws: w, task: t}
+	given := t.Bounds
+	t.Bounds = w.bounded(given)
+	r := &Run{ws: w, task: t, given: given}
 	var tiers []resolve.Tier
 	if t.Agent {
 		src, _ := embedded.Module("agent.block")

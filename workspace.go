@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"ashlar/kernel"
+	"ashlar/kernel/config"
 	"ashlar/kernel/ident"
 	"ashlar/kernel/redact"
 	"ashlar/kernel/run"
@@ -53,6 +54,7 @@ type Workspace struct {
 	redact  *redact.Redactor
 	ids     *ident.Source
 	url     string
+	config  *config.Config
 
 	mu     sync.Mutex
 	stores map[string]store.Store // by URL
@@ -93,6 +95,9 @@ func Open(_ context.Context, o Options) (*Workspace, error) {
 		}
 	}
 	if w.home, err = homeDir(w.environ); err != nil {
+		return nil, err
+	}
+	if err := w.readConfig(); err != nil {
 		return nil, err
 	}
 	w.ids = ident.New(o.Clock, o.Rand)

@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-//go:embed knl knl_adapter llm_proto agent
+//go:embed knl knl_adapter llm_proto agent supervisor policy lshape knl_types
 var sources embed.FS
 
 // Module gives the source of an embedded module by its dotted name: "knl",
@@ -87,7 +87,7 @@ func Roots() []string {
 func Sealed(name string) bool {
 	root, _, _ := strings.Cut(name, ".")
 	switch root {
-	case "knl", "knl_adapter":
+	case "knl", "knl_adapter", "knl_types", "lshape":
 		return true
 	}
 	return false

@@ -12,10 +12,17 @@ import (
 	"ashlar/stdlib/llm"
 	"ashlar/stdlib/log"
 	"ashlar/stdlib/path"
+	"ashlar/stdlib/re"
 	"ashlar/stdlib/sh"
+	stringmod "ashlar/stdlib/string"
 	"ashlar/stdlib/task"
+	"ashlar/stdlib/text"
 	"ashlar/stdlib/time"
+	"ashlar/stdlib/tmpl"
+	"ashlar/stdlib/toml"
 	toolmod "ashlar/stdlib/tool"
+	"ashlar/stdlib/validate"
+	"ashlar/stdlib/yaml"
 	"ashlar/vm"
 )
 
@@ -40,7 +47,14 @@ func Modules(n Needs) []*vm.Module {
 		log.Module(),
 		env.Module(n.AgentID),
 		json.Module(n.Files),
+		yaml.Module(),
+		toml.Module(),
 		path.Module(),
+		stringmod.Module(),
+		text.Module(),
+		re.Module(),
+		tmpl.Module(),
+		validate.Module(),
 		time.Module(),
 		fs.Module(n.Files),
 		crypto.Module(),

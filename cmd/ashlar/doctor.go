@@ -76,7 +76,7 @@ func (p *process) checks(ctx context.Context, ws *ashlar.Workspace) []check {
 		processCheck(ctx, ws),
 		{"sandbox", "off", "not in this build: a command that a script starts can write to ASHLAR_HOME"},
 	}
-	for _, pr := range llm.Presets() {
+	for _, pr := range ws.Providers() {
 		out = append(out, providerCheck(ws, pr))
 	}
 	for _, name := range []string{"sh", "git"} {
@@ -85,6 +85,9 @@ func (p *process) checks(ctx context.Context, ws *ashlar.Workspace) []check {
 	for _, name := range []string{"ASHLAR_HOME", "ASHLAR_STORE", "ASHLAR_PROJECT", "ASHLAR_MODEL", "ASHLAR_BASE_URL", "ASHLAR_API_KEY",
 		"ASHLAR_LOG", "ASHLAR_TRACE_ID", "ASHLAR_RUN_ID", "ASHLAR_AGENT_ID", "ASHLAR_AGENT_NAME", "ASHLAR_UNSEAL", "NO_COLOR"} {
 		out = append(out, p.variable(ws, name))
+	}
+	for _, s := range ws.Settings() {
+		out = append(out, check{s.Key, "ok", s.Value + " (" + s.Source + ")"})
 	}
 	return out
 }

@@ -31,7 +31,7 @@ func (p *process) execute(c *cobra.Command, ws *ashlar.Workspace, run *ashlar.Ru
 	}
 	var lines *progress
 	if !f.quiet {
-		lines = newProgress(p, req.task.Bounds)
+		lines = newProgress(p, run.Bounds())
 		run.AddSink(lines)
 	}
 	r := run.Execute(ctx)

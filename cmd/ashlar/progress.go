@@ -16,7 +16,8 @@ import (
 const maxLines = 256
 
 // progress prints a line for each beat: model, tokens, tool calls, elapsed, and
-// what is left of the run's bounds. On a terminal it is coloured. It writes from a
+// what is left of the run's bounds. On a terminal it is coloured, and what a model says
+// is seen as it comes (live). It writes from a
 // goroutine of its own, so that a terminal that stands still does not stop the run.
 // Close it.
 type progress struct {
@@ -30,7 +31,10 @@ type progress struct {
 	start time.Time
 	n     int
 	beats map[string]*beatLine
-	used  struct{ beats, tokens, tools int64 }
+	used  struct{ beats, tokens, tools, cost int64 }
+
+	live    live
+	showing bool // text is shown as it comes: a terminal that can erase a line
 
 	lines  []string
 	lost   int // lines that had no room
@@ -51,7 +55,7 @@ type beatLine struct {
 
 func newProgress(p *process, b ashlar.Bounds) *progress {
 	color := p.tty && p.getenv("NO_COLOR") == "" && p.getenv("TERM") != "dumb"
-	s := &progress{w: p.stderr, color: color, cut: p.tty, width: p.width, bounds: b, beats: map[string]*beatLine{}, done: make(chan struct{})}
+	s := &progress{w: p.stderr, color: color, showing: p.tty && p.getenv("TERM") != "dumb", cut: p.tty, width: p.width, bounds: b, beats: map[string]*beatLine{}, done: make(chan struct{})}
 	s.wake = sync.NewCond(&s.mu)
 	go s.drain()
 	return s
@@ -62,23 +66,31 @@ func (p *progress) drain() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for {
-		for len(p.lines) == 0 && !p.closed {
+		for len(p.lines) == 0 && !p.live.dirty && !p.closed {
 			p.wake.Wait()
 		}
-		if len(p.lines) == 0 {
+		var text string
+		switch {
+		case len(p.lines) > 0:
+			text = p.live.erase()
+			if p.lost > 0 {
+				text += fmt.Sprintf("notice: %d lines of progress had no room\n", p.lost)
+				p.lost = 0
+			}
+			text += p.lines[0]
+			p.lines = p.lines[1:]
+		case p.closed && !p.live.drawn:
 			return
-		}
-		line := p.lines[0]
-		p.lines = p.lines[1:]
-		if p.lost > 0 {
-			line = fmt.Sprintf("notice: %d lines of progress had no room\n", p.lost) + line
-			p.lost = 0
+		case p.closed:
+			text = p.live.erase()
+		default:
+			text = p.live.draw(p.width, func(s string) string { return p.paint("2", s) })
 		}
 		p.mu.Unlock()
-		_, err := io.WriteString(p.w, line)
+		_, err := io.WriteString(p.w, text)
 		p.mu.Lock()
 		if err != nil {
-			p.closed, p.lines = true, nil // nobody reads
+			p.closed, p.lines, p.live = true, nil, live{} // nobody reads
 		}
 	}
 }
@@ -127,6 +139,7 @@ func (p *progress) Fact(f ashlar.Fact) {
 		in := num(f.Fields["input"]) + num(f.Fields["cache_read"]) + num(f.Fields["cache_creation"])
 		out := num(f.Fields["output"])
 		p.used.tokens += in + out // also of a call outside a beat
+		p.used.cost += num(f.Fields["cost"])
 		if b := p.beats[f.Beat]; b != nil {
 			b.in += in
 			b.out += out
@@ -143,7 +156,13 @@ func (p *progress) Fact(f ashlar.Fact) {
 				b.failed++
 			}
 		}
+	case "assistant_delta", "reasoning_delta":
+		if text, _ := f.Fields["text"].(string); p.showing {
+			p.live.say(f.Beat, text)
+			p.wake.Signal()
+		}
 	case "beat_finished":
+		p.live.over(f.Beat)
 		if b := p.beats[f.Beat]; b != nil {
 			delete(p.beats, f.Beat)
 			p.line(b, f)
@@ -218,6 +237,9 @@ func (p *progress) left(now time.Time) string {
 	}
 	add(p.bounds.Beats, p.used.beats, "beats")
 	add(p.bounds.Tokens, p.used.tokens, "tokens")
+	if c := p.bounds.Cost; c > 0 {
+		parts = append(parts, usd(max(0, c-p.used.cost)))
+	}
 	add(p.bounds.ToolCalls, p.used.tools, "tool calls")
 	if d := p.bounds.Deadline; d > 0 {
 		parts = append(parts, round(max(0, d-now.Sub(p.start))))
@@ -240,8 +262,12 @@ func (p *progress) last(f ashlar.Fact) {
 	secs, _ := f.Fields["elapsed_s"].(float64)
 	parts := []string{
 		p.paint("1", status), fmt.Sprintf("%d beats", p.n), fmt.Sprintf("%d tokens", p.used.tokens),
-		fmt.Sprintf("%d tool calls", p.used.tools), round(time.Duration(secs * float64(time.Second))), "run " + f.Run,
+		fmt.Sprintf("%d tool calls", p.used.tools),
 	}
+	if p.used.cost > 0 {
+		parts = append(parts, usd(p.used.cost))
+	}
+	parts = append(parts, round(time.Duration(secs*float64(time.Second))), "run "+f.Run)
 	p.print(strings.Join(parts, " · "), true)
 }
 
@@ -275,6 +301,9 @@ func round(d time.Duration) string {
 	}
 	return d.Round(10 * time.Millisecond).String()
 }
+
+// usd writes micro-USD.
+func usd(micros int64) string { return fmt.Sprintf("$%.6g", float64(micros)/1e6) }
 
 // str is a text field, fit to stand in a line.
 func str(v any) string { s, _ := v.(string); return oneLine(s) }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -41,6 +42,76 @@ func TestADumbTerminalGetsNoColour(t *testing.T) {
 		s.Close(time.Minute)
 		if got := strings.Contains(out.String(), "\x1b["); got != want {
 			t.Errorf("%s: coloured %v, want %v: %q", environ, got, want, out.String())
+		}
+	}
+}
+
+// What a model says is seen as it comes, in one line that is gone when its beat ends.
+func TestTextIsSeenAsItComes(t *testing.T) {
+	t.Parallel()
+	delta := func(beat, text string) ashlar.Fact {
+		return ashlar.Fact{Type: "assistant_delta", Beat: beat, Fields: map[string]any{"text": text}}
+	}
+	for _, c := range []struct {
+		name, term string
+		tty        bool
+		want       string
+	}{
+		{"terminal", "xterm", true, "beat 1 · 0 in, 0 out · 0s\n"}, {"dumb", "dumb", true, "beat 1 · 0 in, 0 out · 0s\n"}, {"pipe", "xterm", false, "beat 1 · 0 in, 0 out · 0s\n"},
+	} {
+		w := &terminal{}
+		s := newProgress(&process{stderr: w, tty: c.tty, width: 12, environ: []string{"TERM=" + c.term, "NO_COLOR=1"}}, ashlar.Bounds{})
+		s.Fact(ashlar.Fact{Type: "beat_started", Beat: "a"})
+		s.Fact(delta("a", "first\nline, "))
+		s.Fact(delta("b", "of another"))
+		s.Fact(delta("a", "\x1b[31mand 世界 more\x07"))
+		if c.name == "terminal" {
+			w.wait(t, "世界 more")
+		}
+		s.Fact(ashlar.Fact{Type: "beat_finished", Beat: "a", Fields: map[string]any{"outcome": "ok"}})
+		if !s.Close(time.Minute) {
+			t.Fatal("it did not end")
+		}
+		got := w.String()
+		if c.name != "terminal" {
+			if strings.ContainsAny(got, "\x1b\r") || strings.Contains(got, "first") {
+				t.Errorf("%s: %q", c.name, got)
+			}
+			continue
+		}
+		if strings.Contains(strings.ReplaceAll(got, eraseLine, ""), "\x1b") || strings.Contains(got, "another") || strings.ContainsRune(got, 7) {
+			t.Errorf("%q", got)
+		}
+		rest := got[strings.LastIndex(got, eraseLine)+len(eraseLine):]
+		if !strings.HasPrefix(rest, "beat 1") {
+			t.Errorf("what stays is %q", rest)
+		}
+	}
+}
+
+// terminal keeps what is written to it.
+type terminal struct {
+	mu  sync.Mutex
+	buf strings.Builder
+}
+
+func (w *terminal) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.buf.Write(b)
+}
+
+func (w *terminal) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.buf.String()
+}
+
+func (w *terminal) wait(t *testing.T, text string) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(w.String(), text); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%q does not come: %q", text, w.String())
 		}
 	}
 }

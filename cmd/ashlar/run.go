@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,6 +30,7 @@ type runFlags struct {
 	model, baseURL           string
 	deadline                 time.Duration
 	beats, tokens, toolCalls int64
+	cost                     float64
 	events, store            string
 	noJournal                bool
 	record, replay           string
@@ -75,6 +77,7 @@ ended by signal N.`,
 	fl.Int64Var(&f.beats, "beats", 0, "at most `N` beats in the whole run")
 	fl.Int64Var(&f.tokens, "tokens", 0, "at most `N` tokens")
 	fl.Int64Var(&f.toolCalls, "tool-calls", 0, "at most `N` tool calls")
+	fl.Float64Var(&f.cost, "cost", 0, "at most this many `USD`; needs the model's price in config.toml")
 	fl.StringVar(&f.events, "events", "", "write the event stream to `-`, fd:N or a file")
 	fl.StringVar(&f.store, "store", "", "sqlite:PATH or mem: (default ASHLAR_STORE, then $ASHLAR_HOME/kernel.db)")
 	fl.BoolVar(&f.noJournal, "no-journal", false, "keep the script's own reads and writes out of the log")
@@ -186,10 +189,14 @@ func (f runFlags) request(c *cobra.Command, p *process, args []string) (request,
 			return req, usagef("--%s must be at least 1, got %d", name, n)
 		}
 	}
+	if c.Flags().Changed("cost") && !(f.cost >= 1e-6 && f.cost <= 1e9) {
+		return req, usagef("--cost must be an amount of USD, at least 0.000001, got %v", f.cost)
+	}
 	if c.Flags().Changed("deadline") && f.deadline <= 0 {
 		return req, usagef("--deadline must be more than 0, got %s", f.deadline)
 	}
-	t.Bounds = ashlar.Bounds{Beats: f.beats, Tokens: f.tokens, ToolCalls: f.toolCalls, Deadline: f.deadline}
+	t.Bounds = ashlar.Bounds{Beats: f.beats, Tokens: f.tokens, ToolCalls: f.toolCalls, Deadline: f.deadline,
+		Cost: int64(math.Floor(f.cost*1e6 + 1e-6))}
 	t.Model, t.BaseURL = f.model, f.baseURL
 	t.NoJournal, t.Record, t.Replay = f.noJournal, f.record, f.replay
 	t.Exit = p.exit

@@ -4,8 +4,14 @@
 --     build(request, conf, target) -> wire | nil, call_error
 --     parse(raw, wire)             -> neutral result | nil, call_error
 --     classify(result)             -> {status = "ok"} | {status = "refused", refusal = {kind, detail?}}
+--     and, where the port knows better than what is here: discover(conf), tokenize(request,
+--     conf), health(conf), default_max_output; or profile, probe, count themselves
 --   port:open(conf) -> llm(request, ctx)      for a device
---   adapter.openai                            the port of Chat Completions
+--   port:profile(conf) -> {context_window?, max_output?, discovered?}
+--     conf's context_window and max_output, else config.toml, else asked of the server
+--   port:probe(conf) -> {alive, kind, status?, message?}
+--   port:count(request, conf) -> tokens       by the server's tokenizer, else bytes / 3.2
+--   adapter.openai  adapter.anthropic         the ports of Chat Completions and of Messages
 --   adapter.port(conf) -> port                the one that conf's provider speaks
 --   adapter.tools(list) -> map                device tools from flat specs or ToolPorts
 --   adapter.tool(port)  ToolPort.new{declare, invoke}  ToolPort.lua(spec)
@@ -34,15 +40,18 @@ end
 
 function Port:open(conf)
   conf = conf or {}
-  local target -- where calls of this conf go: found at the first, kept for the rest
+  local found -- where calls of this conf go: found at the first, kept for the rest
+  local function target()
+    found = found or (self.target and self.target(conf) or proto.target(conf))
+    return found
+  end
   return self.keeps(function(request, ctx)
     ctx = ctx or {}
-    target = target or (self.target and self.target(conf) or proto.target(conf))
-    local wire, err = self.build(request, conf, target, ctx.kept)
+    local wire, err = self.build(request, conf, target(), ctx.kept)
     if not wire then return nil, err end
     local good, raw = pcall(proto.transport, wire, {
       timeout = conf.timeout, progress_timeout = conf.progress_timeout, max_retries = conf.max_retries,
-      on_delta = ctx.on_delta, session = ctx.session, beat = ctx.beat,
+      on_delta = ctx.on_delta, session = ctx.session, beat = ctx.beat, defaults = wire.defaults,
     })
     if not good then return nil, proto.failure(raw) end
     local result, failure = self.parse(raw, wire)
@@ -52,7 +61,41 @@ function Port:open(conf)
       status = verdict.status, content = result.content, usage = result.usage, model = result.model,
       stop_reason = result.stop_reason, finish_reason = result.finish_reason, refusal = verdict.refusal,
     }
-  end, { max_tokens = conf.max_tokens })
+  end, { max_tokens = conf.max_tokens, target = target })
+end
+
+-- facts asks what a model takes: the spec's own discover, else config.toml or the server.
+local function facts(self, conf)
+  if conf.context_window then return { context_window = conf.context_window } end
+  if self.discover then return self.discover(conf) or {} end
+  local good, found = pcall(proto.profile, conf)
+  return good and found or {}
+end
+
+function Port:profile(conf)
+  conf = conf or {}
+  local found = facts(self, conf)
+  return {
+    context_window = found.context_window, discovered = found.discovered,
+    max_output = conf.max_output or found.max_output or self.default_max_output,
+  }
+end
+
+function Port:probe(conf)
+  if self.health then return self.health(conf or {}) end
+  return proto.probe(conf or {})
+end
+
+-- count: the body is what would be sent, so that the server's own rules hold.
+function Port:count(request, conf)
+  conf = conf or {}
+  if self.tokenize then return self.tokenize(request, conf) end
+  local target = self.target and self.target(conf) or proto.target(conf)
+  local wire, err = self.build(request, conf, target)
+  if not wire then return nil, err end
+  local good, tokens = pcall(llm.count, wire.body, proto.ask(conf))
+  if good and tokens then return tokens end
+  return proto.count({ wire.body.messages, wire.body.tools, wire.body.system })
 end
 
 -- A port of somebody else's may change the request that it is given.
@@ -71,10 +114,25 @@ M.openai = M.LLMPort.new({
   end,
 })
 
+local anthropic = require("llm_proto.anthropic")
+
+M.anthropic = M.LLMPort.new({
+  keeps = trusted.add,
+  build = anthropic.build,
+  parse = anthropic.parse,
+  default_max_output = anthropic.DEFAULT_MAX_TOKENS,
+  classify = function(result)
+    if result.refusal then return { status = "refused", refusal = result.refusal } end
+    return { status = "ok" }
+  end,
+})
+
+local PORTS = { openai = true, anthropic = true }
+
 function M.port(conf)
   local kind = proto.target(conf).kind
   local port = M[kind]
-  if kind ~= "openai" or not port then
+  if not PORTS[kind] or not port then
     error("knl_adapter: port: unsupported: no port for providers of kind '" .. tostring(kind) .. "' in this build", 2)
   end
   return port

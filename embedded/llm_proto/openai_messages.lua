@@ -6,33 +6,12 @@
 -- message of its own, so that nothing is lost. Thinking is not sent back. alternate
 -- joins neighbours of one role, for templates that insist on user and assistant in turn.
 
-local MAX_NAME = 64 -- bytes of a tool's name
-
--- clean keeps NUL out of what is sent: providers refuse it, and the log sends it again
--- with every beat.
-local function clean(text)
-  if type(text) ~= "string" or not text:find("\0", 1, true) then return text end
-  return (text:gsub("%z", "\239\191\189"))
-end
-
--- named gives the name of a called tool as every provider takes it. One that was
--- offered stays as it is; what a model made up may be anything.
-local function named(name, offered)
-  if offered[name] then return name end
-  name = tostring(name):sub(1, MAX_NAME):gsub("[^%w_%-]", "_")
-  return name ~= "" and name or "unknown"
-end
+local fields = require("llm_proto.fields")
+local clean = require("llm_proto.reply").clean
+local named, joined = fields.named, fields.joined
 
 local function identified(id)
   return type(id) == "string" and (id:gsub("%c", "_")) or id
-end
-
-local function joined(blocks, kind, field)
-  local parts = {}
-  for _, block in ipairs(blocks) do
-    if block.type == kind then parts[#parts + 1] = block[field] end
-  end
-  return clean(table.concat(parts, ""))
 end
 
 local function arguments(block)

@@ -26,6 +26,8 @@ const (
 	LLMResponse   = "llm_response"
 	LLMCallFailed = "llm_call_failed"
 	LLMRetry      = "llm_retry"
+	LLMFallback   = "llm_fallback" // without, status: a request that goes on without a field that was refused
+	LLMDefaults   = "llm_defaults" // what a port filled in where nobody said it
 	ToolCall      = "tool_call"
 	ToolResult    = "tool_result"
 )

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"fmt"
 
 	"ashlar/kernel"
 	"ashlar/kernel/event"
@@ -23,6 +24,15 @@ type Opening struct {
 
 	// A child gets its budget from its parent, in one transaction. A grant
 	// without a tag takes the parent's first tag.
+	//
+	// What a child is given is spent, as the parent sees it: neither its end nor a
+	// settlement in the child brings any of it back. The run's pool is not asked for
+	// it. An allocation only divides what sessions may do, and what they do is what
+	// the pool pays: a child's reserve takes from the child and from the pool, as
+	// every session's does, so no unit is paid for twice on its way down a tree, and
+	// a pool smaller than the grants still bounds them all. A tag that the parent
+	// was never granted is not limited there: the child gets its grant, the parent's
+	// event says so, and no balance changes.
 	Parent     *Session
 	FromParent []budget.Grant
 }
@@ -134,6 +144,11 @@ func (o Opening) check(b *Book) error {
 // allocate takes a child's grants from this session, all or none. They are the
 // ledger's, so they need no lease.
 func (s *Session) allocate(tx store.Tx, wanted []budget.Grant, child string) (grants []budget.Grant, refused, err error) {
+	if r, ok, err := readRow(tx, s.id); err != nil {
+		return nil, nil, err
+	} else if ok && r.ended { // through another handle
+		return nil, nil, kernel.Errorf("session.open", kernel.Closed, "the parent %s has ended", s.id)
+	}
 	acc, err := account(tx, s.id, s.scope)
 	if err != nil {
 		return nil, nil, err
@@ -152,7 +167,7 @@ func (s *Session) allocate(tx store.Tx, wanted []budget.Grant, child string) (gr
 	for _, tag := range amounts.Tags() {
 		if acc.Short(tag, amounts[tag]) {
 			left := acc.Left[tag]
-			refused = kernel.Errorf("session.open", kernel.Refused, "%d were asked of %s, which has %d left", amounts[tag], s.id, left)
+			refused = kernel.Errorf("session.open", kernel.Refused, "%s asked of the parent %s, which has %d left", units(amounts[tag], tag), s.id, left)
 			return nil, refused, acc.Refuse(tag, amounts[tag], left, budget.Fields{"child": child})
 		}
 	}
@@ -162,4 +177,11 @@ func (s *Session) allocate(tx store.Tx, wanted []budget.Grant, child string) (gr
 		}
 	}
 	return grants, nil, acc.Save()
+}
+
+func units(n int64, tag string) string {
+	if tag == "" {
+		return fmt.Sprint(n, " units")
+	}
+	return fmt.Sprint(n, " ", tag)
 }

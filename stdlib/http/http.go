@@ -4,6 +4,7 @@ package http
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"ashlar/kernel"
+	"ashlar/kernel/trace"
 	"ashlar/stdlib/http/sse"
 	"ashlar/vm"
 )
@@ -29,9 +31,16 @@ type Client struct {
 	HTTP *http.Client
 	// Trace gives the correlation headers of the run, which a caller's own win over.
 	Trace map[string]string
+	// Observe is told of each request and of what came of it, nil tells nobody; Now
+	// times that.
+	Observe func(event string, more ...trace.Field)
+	Now     func() time.Time
 	// Keep keeps a reply's raw bytes by their hash, when they had to be made valid
 	// text; nil keeps none.
 	Keep func(ctx context.Context, b []byte) string
+	// Bounds of a request whose options name none; 0 is the default.
+	Timeout time.Duration
+	MaxBody int64 // bytes of a reply; of a stream, all its data
 }
 
 // Module declares the namespace.
@@ -63,7 +72,8 @@ func Module(c Client) *vm.Module {
 
 func (c Client) request(ctx context.Context, call *vm.Call) ([]vm.Value, error) {
 	o := call.Map(1)
-	timeout := DefaultTimeout
+	timeout := cmp.Or(c.Timeout, DefaultTimeout)
+	most := cmp.Or(c.MaxBody, MaxBodyBytes)
 	if o["timeout"] != nil {
 		secs := o.Float("timeout", 0)
 		if secs <= 0 || secs > 1e6 {
@@ -81,21 +91,25 @@ func (c Client) request(ctx context.Context, call *vm.Call) ([]vm.Value, error) 
 	if err != nil {
 		return nil, err
 	}
+	told := c.tell(req)
 	res, err := c.HTTP.Do(req)
 	if err != nil {
-		return nil, explain(ctx, err)
+		err = explain(ctx, err)
+		told(0, err)
+		return nil, err
 	}
+	told(res.StatusCode, nil)
 	defer res.Body.Close()
 	reply := map[string]any{"status": int64(res.StatusCode), "headers": headersOf(res.Header)}
 	if o.Bool("stream", false) && res.StatusCode < 400 {
-		return []vm.Value{reply}, stream(ctx, res.Body, o.Func("on_data"))
+		return []vm.Value{reply}, stream(ctx, res.Body, most, o.Func("on_data"))
 	}
-	b, err := io.ReadAll(io.LimitReader(res.Body, MaxBodyBytes+1))
+	b, err := io.ReadAll(io.LimitReader(res.Body, most+1))
 	if err != nil {
 		return nil, explain(ctx, err)
 	}
-	if len(b) > MaxBodyBytes {
-		return nil, vm.Errorf(string(kernel.Limit), "the reply is larger than %d bytes", MaxBodyBytes)
+	if int64(len(b)) > most {
+		return nil, vm.Errorf(string(kernel.Limit), "the reply is larger than %d bytes", most)
 	}
 	c.text(ctx, call.Host, reply, b)
 	return []vm.Value{reply}, nil
@@ -151,9 +165,9 @@ func (c Client) build(ctx context.Context, target string, o vm.Opts) (*http.Requ
 }
 
 // stream hands the data of each event to fn, on this goroutine.
-func stream(ctx context.Context, body io.Reader, fn *vm.Func) error {
+func stream(ctx context.Context, body io.Reader, most int64, fn *vm.Func) error {
 	events := sse.NewDecoder(body)
-	total := 0
+	total := int64(0)
 	for {
 		e, err := events.Next()
 		if err == io.EOF {
@@ -166,8 +180,8 @@ func stream(ctx context.Context, body io.Reader, fn *vm.Func) error {
 		if data == "[DONE]" {
 			return nil
 		}
-		if total += len(data); total > MaxBodyBytes {
-			return vm.Errorf(string(kernel.Limit), "the stream is larger than %d bytes", MaxBodyBytes)
+		if total += int64(len(data)); total > most {
+			return vm.Errorf(string(kernel.Limit), "the stream is larger than %d bytes", most)
 		}
 		if _, err := fn.Call(ctx, data); err != nil {
 			return err

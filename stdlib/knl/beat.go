@@ -33,36 +33,27 @@ func (k *Kernel) beatBegin(ctx context.Context, c *vm.Call) ([]vm.Value, error) 
 	if s.Has(budget.Beats) {
 		b.Reserve[budget.Beats] = 1
 	}
-	if s.Has(budget.Cost) {
-		return nil, vm.Errorf(string(kernel.Unsupported), "the budget bounds cost, and no price is known for the model: prices come with config.toml")
-	}
 	if s.Has(budget.Seconds) {
 		b.Need[budget.Seconds] = 1
 	}
+	if p.price, err = k.priceOf(ctx, s, o); err != nil {
+		return nil, err
+	}
 	var capped int64
-	if s.Has(budget.Tokens) {
-		if p.tokens, capped, err = k.tokens(ctx, s, request, o.Int("max_tokens", 0), p); err != nil {
+	if p.reserved = s.Has(budget.Tokens); p.reserved || p.price != nil {
+		if capped, err = k.bound(ctx, s, request, o.Int("max_tokens", 0), p); err != nil {
 			return nil, err
 		}
-		p.reserved = true
+	}
+	if p.reserved {
 		b.Reserve[budget.Tokens] = p.tokens
 	}
+	if p.price != nil {
+		b.Reserve[budget.Cost] = p.cost
+	}
 	if n := o.Int("cost", 0); n > 0 {
-		// The device's price replaces the amount of the grant's first tag.
-		if tag, ok := s.Tag(); ok {
-			if tag == budget.Tokens {
-				// A price of the script's own is for its own grant: where the run's pool pays
-				// too, it is never below the bound.
-				_, pooled, err := s.RunRemaining(ctx, tag)
-				if err != nil {
-					return nil, err
-				}
-				if pooled {
-					n = max(n, p.tokens)
-				}
-				p.tokens = n
-			}
-			b.Reserve[tag] = n
+		if err := k.ownPrice(ctx, s, b.Reserve, p, n); err != nil {
+			return nil, err
 		}
 	}
 	data := map[string]any{"request": request}
@@ -109,10 +100,8 @@ func (k *Kernel) beatEnd(ctx context.Context, c *vm.Call) ([]vm.Value, error) {
 		return nil, vm.Errorf(string(kernel.Validation), "beat %s has not begun", beat)
 	}
 	usage, _ := o["usage"].(map[string]any)
-	b := session.Batch{Append: []event.Draft{outcome(o, beat)}}
-	if used, ok := k.used(p, usage); p.reserved && ok {
-		b.Settle = []session.Settlement{{Tag: budget.Tokens, Reserved: p.tokens, Used: used}}
-	}
+	settle := k.settlements(p, usage) // which says what the usage costs
+	b := session.Batch{Append: []event.Draft{outcome(o, beat)}, Settle: settle}
 	if s.Has(budget.Seconds) {
 		b.Spend = budget.Amounts{budget.Seconds: int64(math.Ceil(k.Now().Sub(p.start).Seconds()))}
 	}
@@ -183,6 +172,9 @@ func (k *Kernel) tell(s *session.Session, beat string, o vm.Opts, usage map[stri
 	}
 	if u.Bool("estimated", false) {
 		fields["estimated"] = true
+	}
+	if cost := u.Int("cost", 0); cost > 0 {
+		fields["cost"] = cost
 	}
 	k.Emit("usage", s.ID(), beat, fields)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 
+	"ashlar/kernel/config"
 	"ashlar/kernel/logjson"
 	"ashlar/kernel/session"
 	"ashlar/kernel/session/budget"
@@ -17,38 +18,63 @@ type mark struct {
 	tokens   int64
 }
 
-// tokens gives the upper bound of a request: what the provider counted for the
-// prefix that it has seen, half of the bytes of what is new, and the reply, whose
-// limit the request names, or else its port. capped
-// is the reply's limit where the request named none: what is left.
-func (k *Kernel) tokens(ctx context.Context, s *session.Session, request map[string]any, reply int64, p *pending) (bound, capped int64, err error) {
+// bound fills in what a request takes at most of tokens and cost: what the provider
+// counted for the prefix that it has seen, half of the bytes of what is new, and the
+// reply, whose limit the request names, or else its port. capped is the reply's limit
+// where the request named none: what is left.
+func (k *Kernel) bound(ctx context.Context, s *session.Session, request map[string]any, reply int64, p *pending) (capped int64, err error) {
 	input, err := k.input(s.ID(), request, p)
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
 	if n, ok := request["max_tokens"].(int64); ok {
 		reply = n
 	}
-	if reply > 0 {
-		return input + reply, 0, nil
+	if reply <= 0 {
+		if reply, err = longest(ctx, s, input, p.price); err != nil {
+			return 0, err
+		}
+		if capped = reply; capped < 1 {
+			reply, capped = 1, 0 // the reserve will say no, and record it
+		}
 	}
-	left, err := least(ctx, s)
-	if err != nil {
-		return 0, 0, err
+	p.tokens = input + reply
+	if p.price != nil {
+		p.cost = p.price.AtMost(input, reply)
 	}
-	if capped = left - input; capped < 1 {
-		return input + 1, 0, nil // the reserve will say no, and record it
-	}
-	return input + capped, capped, nil
+	return capped, nil
 }
 
-// least is what session and run both have left of tokens.
-func least(ctx context.Context, s *session.Session) (int64, error) {
-	left, ok, err := s.Remaining(ctx, budget.Tokens)
+// longest is the longest reply that session and run both cover.
+func longest(ctx context.Context, s *session.Session, input int64, price *config.Price) (int64, error) {
+	most := int64(maxReply)
+	if s.Has(budget.Tokens) {
+		left, err := least(ctx, s, budget.Tokens)
+		if err != nil {
+			return 0, err
+		}
+		most = min(most, left-input)
+	}
+	if price != nil {
+		left, err := least(ctx, s, budget.Cost)
+		if err != nil {
+			return 0, err
+		}
+		most = min(most, price.Reply(input, left))
+	}
+	return most, nil
+}
+
+// maxReply is the longest reply that is asked for where price and budget know no end.
+const maxReply = 1 << 20
+
+// least is what session and run both have left of a tag.
+func least(ctx context.Context, s *session.Session, tag string) (int64, error) {
+	left, ok, err := s.Remaining(ctx, tag)
 	if err != nil {
 		return 0, err
 	}
-	pool, bounded, err := s.RunRemaining(ctx, budget.Tokens)
+	pool, bounded, err := s.RunRemaining(ctx, tag)
 	if err != nil {
 		return 0, err
 	}

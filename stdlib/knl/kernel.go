@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ashlar/kernel"
+	"ashlar/kernel/config"
 	"ashlar/kernel/event"
 	"ashlar/kernel/ident"
 	"ashlar/kernel/session"
@@ -32,6 +33,8 @@ type Kernel struct {
 	Labels map[string]any
 	// Emit sends a fact to the event stream: it must not wait.
 	Emit func(typ, session, beat string, fields map[string]any)
+	// Price gives what a model costs; ok is false where nobody has said. nil knows none.
+	Price func(provider, model string) (p config.Price, ok bool)
 
 	mu    sync.Mutex
 	beats map[string]*pending
@@ -48,8 +51,11 @@ type pending struct {
 	sent     bool  // its first call has left
 	unsent   bool  // it was tried, and never left
 	saw      int64 // tokens that providers said its calls took
+	sawCost  int64 // micro-USD, likewise
 	tokens   int64
-	reserved bool
+	reserved bool          // tokens are
+	cost     int64         // micro-USD
+	price    *config.Price // of its tokens; set where cost is reserved
 	start    time.Time
 	mark     mark // of the request, completed by the response
 }
@@ -100,7 +106,7 @@ func (k *Kernel) Held(beat string) (tokens int64, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	p := k.beats[beat]
-	if p == nil || !p.reserved {
+	if p == nil || !p.reserved && p.price == nil {
 		return 0, false
 	}
 	return p.tokens, true
@@ -116,24 +122,13 @@ func (k *Kernel) Unsent(beat string) {
 }
 
 // Saw implements llm.Beats.
-func (k *Kernel) Saw(beat string, tokens int64) {
+func (k *Kernel) Saw(beat string, tokens, cost int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if p := k.beats[beat]; p != nil {
 		p.saw += tokens
+		p.sawCost += cost
 	}
-}
-
-// used is what a beat is charged: what its device says, and at least what providers
-// said to this process. ok is false where a call was sent and nothing is known of it:
-// what was reserved stays spent.
-func (k *Kernel) used(p *pending, usage map[string]any) (tokens int64, ok bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if usage != nil {
-		return max(Tokens(usage), p.saw), true
-	}
-	return p.saw, p.unsent || p.saw > p.tokens
 }
 
 func (k *Kernel) ended(beat string) {

@@ -37,7 +37,7 @@ func Module(k *Kernel, tools Tools) *vm.Module {
 	class := k.class()
 	handle := vm.Param{Name: "session", Type: vm.Handle, Class: ClassName}
 	out := []vm.Param{handle}
-	budgetDoc := "{amount, tag?, desc?}, {from_parent, tag?} of a child, or amounts by tag; cost is in USD"
+	budgetDoc := "{amount, tag?, desc?}, {from_parent, tag?} of a child (from_parent may be amounts by tag), or amounts by tag; cost is in USD"
 	m := &vm.Module{
 		Name: "knl",
 		Doc:  "Sessions: the log's streams, each with its budget. require(\"knl\") adds beat, device and the rest to them.",
@@ -73,7 +73,11 @@ func Module(k *Kernel, tools Tools) *vm.Module {
 			},
 			{
 				Name: "error", Doc: "Reads what was raised: {kind?, namespace?, method?, retryable, message}.",
-				Params: []vm.Param{{Name: "raised", Type: vm.Any}}, Results: []vm.Param{{Name: "error", Type: vm.Map}}, Effect: vm.Pure,
+				Params: []vm.Param{{Name: "raised", Type: vm.Any}}, Effect: vm.Pure,
+				Results: []vm.Param{{Name: "error", Type: vm.Map, Fields: []vm.Param{
+					{Name: "kind", Type: vm.String, Optional: true}, {Name: "namespace", Type: vm.String, Optional: true},
+					{Name: "method", Type: vm.String, Optional: true}, {Name: "retryable", Type: vm.Boolean}, {Name: "message", Type: vm.String},
+				}}},
 				Impl: func(_ context.Context, c *vm.Call) ([]vm.Value, error) {
 					return []vm.Value{ReadError(c.Args[0])}, nil
 				},
@@ -126,6 +130,7 @@ func Module(k *Kernel, tools Tools) *vm.Module {
 		},
 	}
 	m.Funcs = append(m.Funcs, k.beatFuncs(handle, tools)...)
+	m.Funcs = append(m.Funcs, k.treeFuncs()...)
 	m.Funcs = append(m.Funcs, vm.Function{
 		Name: "api", Doc: "What the kernel offers: {session, module, errors, schema, fields}.",
 		Results: []vm.Param{{Name: "report", Type: vm.Map}}, Effect: vm.Pure,
@@ -145,6 +150,7 @@ func (k *Kernel) beatFuncs(handle vm.Param, tools Tools) []vm.Function {
 				{Name: "request", Type: vm.Map},
 				{Name: "window", Type: vm.Map, Optional: true}, {Name: "cost", Type: vm.Integer, Optional: true},
 				{Name: "max_tokens", Type: vm.Integer, Optional: true, Doc: "the reply's limit where the request names none"},
+				{Name: "target", Type: vm.Callable, Optional: true, Doc: "target() -> {provider, model}: where the call goes; asked where cost is bounded"},
 			}}},
 			Results: []vm.Param{{Name: "begun", Type: vm.Map}}, Effect: vm.Write, Record: vm.RecordNone, Waits: true,
 			Impl: k.beatBegin,
@@ -191,7 +197,7 @@ func (k *Kernel) beatFuncs(handle vm.Param, tools Tools) []vm.Function {
 
 func (k *Kernel) open(ctx context.Context, c *vm.Call, class *vm.Class) ([]vm.Value, error) {
 	o := c.Map(0)
-	own, fromParent, err := grants(o["budget"])
+	own, fromParent, err := allotment(o["budget"])
 	if err != nil {
 		return nil, err
 	}

@@ -39,7 +39,10 @@ func (k *Kernel) class() *vm.Class {
 		name("owner", "The principal that it was opened for.", (*session.Session).Owner),
 		bind(vm.Function{
 			Name: "append", Doc: "Adds one event {kind, meta?, data?} and gives its seq. meta holds scalars; the kernel's own kinds are refused.",
-			Params:  []vm.Param{{Name: "event", Type: vm.Map}},
+			Params: []vm.Param{{Name: "event", Type: vm.Map, Fields: []vm.Param{
+				{Name: "kind", Type: vm.String}, {Name: "meta", Type: vm.Map, Optional: true, Doc: "labels: scalars"},
+				{Name: "data", Type: vm.Map, Optional: true},
+			}}},
 			Results: []vm.Param{{Name: "seq", Type: vm.Integer}}, Effect: vm.Write, Record: vm.RecordResult, Waits: true,
 		}, func(ctx context.Context, c *vm.Call, s *session.Session) ([]vm.Value, error) {
 			d, err := draft(c.Map(0))

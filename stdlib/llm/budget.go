@@ -2,9 +2,9 @@ package llm
 
 import (
 	"context"
-	"math"
 
 	"ashlar/kernel"
+	"ashlar/kernel/config"
 	"ashlar/kernel/logjson"
 	"ashlar/kernel/session/budget"
 	"ashlar/vm"
@@ -23,14 +23,15 @@ type Beats interface {
 	// Covers names the open beat that a call belongs to: the one that the call names,
 	// or the one that its task is in; "" for none. first is true once for each beat.
 	Covers(task *vm.Task, session, beat string) (open string, first bool)
-	// Held gives the tokens that a beat has reserved for its first call; ok is false
-	// where tokens are not bounded.
+	// Held gives the tokens that a beat has reserved or paid for its first call; ok is
+	// false where neither tokens nor cost are bounded.
 	Held(beat string) (tokens int64, ok bool)
 	// Unsent is told that the call that was a beat's first never left: the beat's
 	// reserve covers the next one, or is given back.
 	Unsent(beat string)
-	// Saw is told what a provider said, or at least, of a beat's calls.
-	Saw(beat string, tokens int64)
+	// Saw is told what a provider said, or at least, of a beat's calls; cost is in
+	// micro-USD, 0 where no price is known.
+	Saw(beat string, tokens, cost int64)
 }
 
 // Bounds of what a reply may claim and a request may ask for.
@@ -45,8 +46,10 @@ const (
 type hold struct {
 	beat   string // the open beat that it belongs to
 	first  bool   // the beat reserved it, and reports its usage
+	pooled bool   // what follows is to be settled with the pool
 	tokens int64  // reserved of the pool
-	pooled bool   // tokens are to be settled with the pool
+	cost   int64  // micro-USD, likewise
+	price  *config.Price
 }
 
 // reserve takes from the pool what a call may use, unless a beat has done so. Where
@@ -63,23 +66,31 @@ func (s *Sender) reserve(ctx context.Context, c Call, t Target, body []byte) (ho
 		return h, body, nil
 	}
 	amounts := budget.Amounts{budget.Beats: 1}
-	if s.Pool.Has(budget.Tokens) {
+	var err error
+	if s.Pool.Has(budget.Cost) {
+		if h.price, err = s.mustPrice(t, c.Body); err != nil {
+			return h, nil, err
+		}
+	}
+	if s.Pool.Has(budget.Tokens) || h.price != nil {
 		h.pooled = true
 		input := int64(len(body)+1) / 2
 		replies := min(max(1, integer(c.Body["n"])), maxReplies)
 		most := max(integer(c.Body["max_tokens"]), integer(c.Body["max_completion_tokens"]))
 		if most <= 0 {
-			left, _, err := s.Pool.Remaining(ctx, budget.Tokens)
-			if err != nil {
+			if most, err = s.longest(ctx, input, replies, h.price); err != nil {
 				return h, nil, err
 			}
-			most = max(1, (left-input)/replies)
 			if body, err = limited(c.Body, t, most); err != nil {
 				return h, nil, err
 			}
 		}
 		h.tokens = input + min(most, maxAsked)*replies
 		amounts[budget.Tokens] = h.tokens
+		if h.price != nil {
+			h.cost = h.price.AtMost(input, h.tokens-input)
+			amounts[budget.Cost] = h.cost
+		}
 	}
 	granted, tag, err := s.Pool.Reserve(ctx, amounts)
 	if err == nil && !granted {
@@ -108,11 +119,7 @@ func limited(body map[string]any, t Target, most int64) ([]byte, error) {
 	delete(body, "max_tokens")
 	delete(body, "max_completion_tokens")
 	model, _ := body["model"].(string)
-	key := "max_tokens"
-	if t.Dialect == "openai" && reasoning(model) {
-		key = "max_completion_tokens"
-	}
-	body[key] = most
+	body[t.limit(model)] = most
 	return logjson.Marshal(body)
 }
 
@@ -127,86 +134,54 @@ func reasoning(model string) bool {
 
 // settle gives back what a call has not used: all of it where it never left. One that
 // brought no figure is estimated; one that was sent and brought nothing stays spent.
-func (s *Sender) settle(ctx context.Context, c Call, h hold, r Reply) error {
+func (s *Sender) settle(ctx context.Context, c Call, t Target, h hold, r Reply) error {
 	ctx = context.WithoutCancel(ctx)
 	if !r.wrote {
 		if h.first {
 			s.Beats.Unsent(h.beat)
 		}
-		if h.pooled {
-			return s.Pool.SettleUse(ctx, budget.Tokens, h.tokens, 0)
-		}
+		return s.settleUse(ctx, h, 0, 0)
+	}
+	least, u, answered := r.usage(t.wire())
+	if !answered {
 		return nil
 	}
-	used, whole := usage(r)
-	if !h.first && s.Usage != nil && (used > 0 || whole) {
-		s.Usage(c.Session, h.beat, facts(r, whole))
-	}
+	least.Cost, u.Cost = s.cost(t, c.Body, least), s.cost(t, c.Body, u)
 	if h.beat != "" && !h.pooled && s.Beats != nil {
-		s.Beats.Saw(h.beat, used)
+		s.Beats.Saw(h.beat, least.tokens(), least.Cost)
 	}
-	if !h.pooled || used == 0 && !whole {
-		return nil
+	if !h.first && s.Usage != nil {
+		s.Usage(c.Session, h.beat, u.facts())
 	}
-	if !whole {
-		used += answered(r)
-	}
-	return s.Pool.SettleUse(ctx, budget.Tokens, h.tokens, used)
+	return s.settleUse(ctx, h, u.tokens(), u.Cost)
 }
 
-// usage is what the provider counted; where it counted nothing, the least that it
-// was, and whole is false. 0 where there is no answer.
-func usage(r Reply) (tokens int64, whole bool) {
-	body, _ := r.Body.(map[string]any)
-	u, _ := body["usage"].(map[string]any)
-	prompt, completion := figure(u["prompt_tokens"]), figure(u["completion_tokens"])
-	switch {
-	case prompt >= 0 && completion >= 0:
-		return prompt + completion, true
-	case r.Status >= 300 || body == nil || body["error"] != nil:
-		return 0, false
+// usage is what the provider counted, the rest estimated; least is without an estimate
+// of the answer. answered is false where nothing was counted and there is no answer.
+func (r Reply) usage(w wire) (least, u Usage, answered bool) {
+	body := object(r.Body)
+	u = usageOf(w, object(body["usage"]))
+	if u.Whole {
+		return u, u, true
 	}
-	return int64(math.Ceil(float64(r.Sent) / bytesPerToken)), false
+	if r.Status >= 300 || body == nil || body["error"] != nil {
+		return u, u, false
+	}
+	return u.completed(r.Sent, 0), u.completed(r.Sent, bytesOf(w.said(body))), true
 }
 
-// facts is a usage as the event stream has it: disjoint, and flagged where it is
-// estimated.
-func facts(r Reply, whole bool) map[string]any {
-	body, _ := r.Body.(map[string]any)
-	u, _ := body["usage"].(map[string]any)
-	inner := func(name, key string) int64 {
-		details, _ := u[name].(map[string]any)
-		return max(0, figure(details[key]))
+// facts is a usage as the event stream has it: flagged where it is estimated.
+func (u Usage) facts() map[string]any {
+	f := map[string]any{
+		"input": u.Input, "cache_read": u.CacheRead, "cache_creation": u.CacheWrite, "output": u.Output, "thinking": u.Thinking,
 	}
-	f := map[string]any{"thinking": int64(0), "cache_read": int64(0), "cache_creation": int64(0)}
-	if !whole {
-		least, _ := usage(r)
-		f["input"], f["output"], f["estimated"] = least, answered(r), true
-		return f
+	if u.Cost > 0 {
+		f["cost"] = u.Cost
 	}
-	prompt := figure(u["prompt_tokens"])
-	cached := min(prompt, inner("prompt_tokens_details", "cached_tokens"))
-	f["input"], f["cache_read"], f["output"] = prompt-cached, cached, figure(u["completion_tokens"])
-	f["thinking"] = inner("completion_tokens_details", "reasoning_tokens")
+	if !u.Whole {
+		f["estimated"] = true
+	}
 	return f
-}
-
-// answered estimates the tokens of an answer.
-func answered(r Reply) int64 {
-	body, _ := r.Body.(map[string]any)
-	b, err := logjson.Marshal(body["choices"])
-	if err != nil {
-		return 0
-	}
-	return int64(math.Ceil(float64(len(b)) / bytesPerToken))
-}
-
-// figure reads a count of tokens; -1 for what no provider means.
-func figure(v any) int64 {
-	if n, ok := v.(int64); ok && n >= 0 && n < maxCount {
-		return n
-	}
-	return -1
 }
 
 func integer(v any) int64 {

@@ -37,7 +37,7 @@ func Module(s *Sender, learn func(name, value string)) *vm.Module {
 	return &vm.Module{
 		Name: "llm",
 		Doc:  "The model boundary. Keys are added here and never enter a script; the body that comes back is the provider's non-streamed form.",
-		Funcs: []vm.Function{
+		Funcs: append([]vm.Function{
 			{
 				Name: "resolve", Doc: "Where a call would go: {provider, kind, model, base_url, dialect}. The block's options win over flags, environment, config and what is found here.",
 				Params:  []vm.Param{{Name: "ask", Type: vm.Options, Optional: true, Fields: askFields}},
@@ -60,7 +60,7 @@ func Module(s *Sender, learn func(name, value string)) *vm.Module {
 				Params: []vm.Param{
 					{Name: "body", Type: vm.Map},
 					{Name: "opts", Type: vm.Options, Optional: true, Fields: append([]vm.Param{
-						{Name: "path", Type: vm.String, Optional: true, Doc: "below the base URL; default chat/completions"},
+						{Name: "path", Type: vm.String, Optional: true, Doc: "below the base URL; default chat/completions, or v1/messages"},
 						{Name: "headers", Type: vm.Map, Optional: true},
 						{Name: "timeout", Type: vm.Number, Optional: true, Doc: "seconds for one attempt; default 120"},
 						{Name: "progress_timeout", Type: vm.Number, Optional: true, Doc: "seconds without data; default 60"},
@@ -68,13 +68,15 @@ func Module(s *Sender, learn func(name, value string)) *vm.Module {
 						{Name: "on_delta", Type: vm.Callable, Optional: true, Doc: "on_delta(text, kind), kind text or thinking"},
 						{Name: "session", Type: vm.Handle, Class: "session", Optional: true},
 						{Name: "beat", Type: vm.String, Optional: true},
+						{Name: "defaults", Type: vm.Map, Optional: true, Doc: "what the port filled in, recorded once in the session"},
 					}, askFields...)},
 				},
 				Results: []vm.Param{{Name: "reply", Type: vm.Map}},
 				Effect:  vm.Write, Record: vm.RecordResult, Capability: "net.http", Waits: true,
 				Impl: func(ctx context.Context, c *vm.Call) ([]vm.Value, error) { return s.send(ctx, c, learn) },
 			},
-		},
+			usageFunction(), textCallsFunction(),
+		}, append(s.about(learn), extraction()...)...),
 	}
 }
 
@@ -92,7 +94,7 @@ func askOf(o vm.Opts, learn func(name, value string)) Ask {
 func (s *Sender) send(ctx context.Context, c *vm.Call, learn func(name, value string)) ([]vm.Value, error) {
 	o := c.Map(1)
 	call := Call{
-		Ask: askOf(o, learn), Path: o.Str("path", "chat/completions"), Body: c.Map(0), Beat: o.Str("beat", ""), Task: c.Task,
+		Ask: askOf(o, learn), Path: o.Str("path", ""), Body: c.Map(0), Beat: o.Str("beat", ""), Task: c.Task,
 		Retries: int(o.Int("max_retries", DefaultRetries)),
 	}
 	var err error
@@ -121,6 +123,12 @@ func (s *Sender) send(ctx context.Context, c *vm.Call, learn func(name, value st
 		}
 		call.Session = log.ID()
 		call.OnRetry = func(ctx context.Context, r Retry) error { return logRetry(ctx, log, call.Beat, r) }
+		call.OnFallback = func(ctx context.Context, f Fallback) error {
+			return commit(ctx, log, call.Beat, event.LLMFallback, map[string]any{"without": f.Without, "status": int64(f.Status)})
+		}
+		if err := s.defaulted(ctx, log, call.Beat, o["defaults"]); err != nil {
+			return nil, err
+		}
 	}
 	unpack(call.Body)
 	reply, err := s.Send(ctx, call)
@@ -147,17 +155,38 @@ func unpack(body map[string]any) {
 
 // logRetry commits llm_retry.
 func logRetry(ctx context.Context, log Log, beat string, r Retry) error {
-	d := event.Draft{Kind: "llm_retry", Data: map[string]any{
-		"attempt": int64(r.Attempt), "kind": r.Kind, "wait_ms": r.Wait.Milliseconds(),
-	}}
+	data := map[string]any{"attempt": int64(r.Attempt), "kind": r.Kind, "wait_ms": r.Wait.Milliseconds()}
 	if r.Status != 0 {
-		d.Data["status"] = int64(r.Status)
+		data["status"] = int64(r.Status)
 	}
+	return commit(ctx, log, beat, event.LLMRetry, data)
+}
+
+// commit appends one event about a call.
+func commit(ctx context.Context, log Log, beat, kind string, data map[string]any) error {
+	d := event.Draft{Kind: kind, Data: data}
 	if beat != "" {
 		d.Meta = map[string]any{"beat": beat}
 	}
 	_, err := log.Append(ctx, d)
 	return err
+}
+
+// defaulted commits llm_defaults{max_tokens, …}: what of a session's requests nobody
+// asked for. It is said once, and again when it changes.
+func (s *Sender) defaulted(ctx context.Context, log Log, beat string, given vm.Value) error {
+	data, _ := given.(map[string]any)
+	if len(data) == 0 {
+		return nil
+	}
+	text, err := logjson.Marshal(data)
+	if err != nil {
+		return err
+	}
+	if !s.told.changes(log.ID(), string(text)) {
+		return nil
+	}
+	return commit(ctx, log, beat, event.LLMDefaults, data)
 }
 
 func seconds(o vm.Opts, key string, def time.Duration) (time.Duration, error) {

@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"sort"
 	"strings"
+	"sync"
 	"unicode"
 
 	"ashlar/kernel"
@@ -12,26 +13,11 @@ import (
 // Provider is one place that answers model calls.
 type Provider struct {
 	Name    string
-	Kind    string // the wire: "openai"; "anthropic" has none in this build
+	Kind    string // the wire: "openai" or "anthropic"
 	BaseURL string
 	KeyEnv  string // the variable that holds its key; "" for a server that needs none
 	Model   string // the model when none is named; "" asks the server
 	Local   bool   // runs on this machine: found by asking it for its models
-}
-
-// Presets lists the providers that need no configuration, in the order in which
-// they are looked for.
-func Presets() []Provider {
-	return []Provider{
-		{Name: "anthropic", Kind: "anthropic", BaseURL: "https://api.anthropic.com", KeyEnv: "ANTHROPIC_API_KEY"},
-		{Name: "openai", Kind: "openai", BaseURL: "https://api.openai.com/v1", KeyEnv: "OPENAI_API_KEY", Model: "gpt-4o-mini"},
-		{Name: "gemini", Kind: "openai", BaseURL: "https://generativelanguage.googleapis.com/v1beta/openai", KeyEnv: "GEMINI_API_KEY", Model: "gemini-2.5-flash"},
-		{Name: "openrouter", Kind: "openai", BaseURL: "https://openrouter.ai/api/v1", KeyEnv: "OPENROUTER_API_KEY"},
-		{Name: "ollama", Kind: "openai", BaseURL: "http://127.0.0.1:11434/v1", Local: true},
-		{Name: "lmstudio", Kind: "openai", BaseURL: "http://127.0.0.1:1234/v1", Local: true},
-		{Name: "llamacpp", Kind: "openai", BaseURL: "http://127.0.0.1:8080/v1"},
-		{Name: "vllm", Kind: "openai", BaseURL: "http://127.0.0.1:8000/v1"},
-	}
 }
 
 // Ask is what a caller (a block's option, a flag, the environment) says of where
@@ -52,11 +38,15 @@ type Target struct {
 // set before the first call.
 type Directory struct {
 	Providers []Provider
-	Run       Ask                               // flags, then environment, then config
-	Env       func(name string) (string, bool)  // the run's environment
-	Models    func(base string) (string, error) // asks a server for its first model
-	Replay    *Ask                              // set when a recording answers: no key, no detection
-	Learn     func(name, value string)          // teaches the redactor a key that is going to be used; may be nil
+	Run       Ask                                 // flags, then environment, then config
+	Env       func(name string) (string, bool)    // the run's environment
+	Models    func(base string) (string, error)   // asks a server for its first model
+	Facts     func(provider, model string) Window // what is configured of a model; may be nil
+	Replay    *Ask                                // set when a recording answers: no key, no detection
+	Learn     func(name, value string)            // teaches the redactor a key that is going to be used; may be nil
+
+	mu    sync.Mutex
+	first map[string]string // the first model of each server that was asked
 }
 
 // find gives a provider by name.
@@ -121,7 +111,7 @@ func (d *Directory) Resolve(block Ask) (Target, error) {
 	if err != nil {
 		return Target{}, err
 	}
-	t.Dialect = dialect(first(ask.Dialect, presetDialect(p.Name)), t.BaseURL)
+	t.Dialect = dialect(p.Kind, first(ask.Dialect, presetDialect(p.Name)), t.BaseURL)
 	if t.key, err = d.key(ask, p, ask.BaseURL != "", stranger); err != nil {
 		return Target{}, err
 	}
@@ -129,12 +119,12 @@ func (d *Directory) Resolve(block Ask) (Target, error) {
 	if t.Model == "" && ask.BaseURL == "" {
 		t.Model = p.Model
 	}
-	if t.Model == "" && ask.BaseURL == "" && p.KeyEnv != "" && p.Kind == "openai" {
+	if t.Model == "" && (p.Kind != "openai" || ask.BaseURL == "" && p.KeyEnv != "") {
 		// The first of the hundreds that a paid service lists is nobody's choice.
 		return Target{}, kernel.Errorf(op, kernel.Validation, "provider %s has no default model: name one with --model, ASHLAR_MODEL or the option model", p.Name)
 	}
-	if t.Model == "" && p.Kind == "openai" {
-		model, err := d.Models(t.BaseURL)
+	if t.Model == "" {
+		model, err := d.listed(t.BaseURL)
 		if err != nil {
 			return Target{}, kernel.Errorf(op, kernel.NotFound,
 				"no model is named and %s does not list one (%s): name it with --model, ASHLAR_MODEL or the option model", t.BaseURL, kernel.Message(err))
@@ -142,6 +132,27 @@ func (d *Directory) Resolve(block Ask) (Target, error) {
 		t.Model = model
 	}
 	return t, nil
+}
+
+// listed asks a server for its first model, once in a run.
+func (d *Directory) listed(base string) (string, error) {
+	d.mu.Lock()
+	model, have := d.first[base]
+	d.mu.Unlock()
+	if have {
+		return model, nil
+	}
+	model, err := d.Models(base)
+	if err != nil {
+		return "", err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.first == nil {
+		d.first = map[string]string{}
+	}
+	d.first[base] = model
+	return model, nil
 }
 
 // merge adds to what the block says what the run was told. That holds for the
@@ -180,7 +191,7 @@ func (d *Directory) replayed(block, run Ask) Target {
 		t.Kind, t.BaseURL = p.Kind, p.BaseURL
 	}
 	t.BaseURL = first(block.BaseURL, run.BaseURL, t.BaseURL, "http://replay.invalid/v1")
-	t.Dialect = dialect(first(block.Dialect, ask.Dialect, presetDialect(t.Provider)), t.BaseURL)
+	t.Dialect = dialect(t.Kind, first(block.Dialect, ask.Dialect, presetDialect(t.Provider)), t.BaseURL)
 	return t
 }
 
@@ -234,16 +245,11 @@ func (d *Directory) variable(names ...string) (name, value string) {
 // detect takes the first provider whose key is set, then a local server that
 // answers for its models. A prompt never goes to a stranger.
 func (d *Directory) detect() (Provider, error) {
-	var unbuilt []string
 	for _, p := range d.Providers {
 		if p.KeyEnv == "" {
 			continue
 		}
 		if v, ok := d.Env(p.KeyEnv); ok && v != "" {
-			if p.Kind != "openai" {
-				unbuilt = append(unbuilt, p.KeyEnv)
-				continue
-			}
 			return p, nil
 		}
 	}
@@ -251,18 +257,14 @@ func (d *Directory) detect() (Provider, error) {
 		if !p.Local {
 			continue
 		}
-		if model, err := d.Models(p.BaseURL); err == nil {
+		if model, err := d.listed(p.BaseURL); err == nil {
 			p.Model = model
 			return p, nil
 		}
 	}
-	also := ""
-	if len(unbuilt) > 0 {
-		also = " (" + strings.Join(unbuilt, ", ") + " is set, but this build speaks only the OpenAI wire)"
-	}
 	return Provider{}, kernel.Errorf("llm.resolve", kernel.NotFound,
-		"no model to call%s. Set OPENAI_API_KEY, GEMINI_API_KEY or OPENROUTER_API_KEY; or start a local server (ollama, LM Studio); "+
-			"or name one with --base-url URL --model MODEL (or ASHLAR_BASE_URL, ASHLAR_MODEL); or answer from a recording with --replay FILE", also)
+		"no model to call. Set ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY or OPENROUTER_API_KEY; or start a local server (ollama, LM Studio); "+
+			"or name one with --base-url URL --model MODEL (or ASHLAR_BASE_URL, ASHLAR_MODEL); or answer from a recording with --replay FILE")
 }
 
 func first(all ...string) string {
@@ -272,35 +274,6 @@ func first(all ...string) string {
 		}
 	}
 	return ""
-}
-
-func presetDialect(provider string) string {
-	switch provider {
-	case "ollama", "vllm", "llamacpp":
-		return provider
-	case "lmstudio":
-		return "llamacpp"
-	}
-	return ""
-}
-
-// dialect guesses a server's dialect from its URL where none is named.
-func dialect(named, base string) string {
-	switch named {
-	case "compat":
-		return "vllm"
-	case "":
-	default:
-		return named
-	}
-	u, err := url.Parse(base)
-	switch {
-	case err != nil || base == "", u.Hostname() == "api.openai.com":
-		return "openai"
-	case u.Port() == "11434", strings.Contains(base, "ollama"):
-		return "ollama"
-	}
-	return "vllm"
 }
 
 func httpURL(base string) error {

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"ashlar/kernel"
+	"ashlar/kernel/config"
 	"ashlar/kernel/logjson"
-	"ashlar/stdlib/llm/openai"
 	"ashlar/stdlib/llm/record"
 	"ashlar/vm"
 )
@@ -39,12 +39,17 @@ type Sender struct {
 	Sleep     func(ctx context.Context, d time.Duration) error
 	Pool      Pool  // nil: nothing is bounded
 	Beats     Beats // nil: there are none
+	// Price gives what a model costs; nil knows none.
+	Price func(provider, model string) (config.Price, bool)
 	// Usage is told what a call took that no beat reports; may be nil.
 	Usage func(session, beat string, fields map[string]any)
 	// Delta sees each piece of text as it comes, for the event stream; may be nil.
 	Delta func(session, beat, kind, text string)
 
-	drains sync.WaitGroup // ends of streams that are still being read
+	told    onces          // the defaults that a session was told
+	refused refusals       // what servers do not know
+	known   known          // what servers said of themselves
+	drains  sync.WaitGroup // ends of streams that are still being read
 }
 
 // Close waits for what is left of the calls' connections, a moment at most. No call
@@ -62,7 +67,7 @@ type Retry struct {
 // Call is one model call.
 type Call struct {
 	Ask      Ask
-	Path     string
+	Path     string // below the base URL; "" is the wire's own
 	Headers  map[string]string
 	Body     map[string]any
 	Timeout  time.Duration
@@ -75,6 +80,8 @@ type Call struct {
 	OnDelta func(ctx context.Context, kind, text string) error
 	// OnRetry commits the record of a retry before it leaves.
 	OnRetry func(ctx context.Context, r Retry) error
+	// OnFallback commits the record of a request that goes on without something.
+	OnFallback func(ctx context.Context, f Fallback) error
 }
 
 // Reply is the provider's answer, whatever its status.
@@ -97,9 +104,10 @@ func (s *Sender) Send(ctx context.Context, c Call) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	if target.Kind != "openai" {
-		return Reply{}, kernel.Errorf("llm.send", kernel.Unsupported, "provider %s speaks a wire that this build has not", target.Provider)
+	if c.Path == "" {
+		c.Path = target.wire().path()
 	}
+	gone := s.spare(target, c.Body)
 	body, err := logjson.Marshal(c.Body)
 	if err != nil {
 		return Reply{}, err
@@ -108,15 +116,16 @@ func (s *Sender) Send(ctx context.Context, c Call) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	reply, err := s.attempts(ctx, c, target, body)
-	if serr := s.settle(ctx, c, hold, reply); err == nil {
+	reply, err := s.attempts(ctx, c, target, body, gone)
+	if serr := s.settle(ctx, c, target, hold, reply); err == nil {
 		err = serr
 	}
 	return reply, err
 }
 
-// attempts sends until there is an answer, or no retry left.
-func (s *Sender) attempts(ctx context.Context, c Call, target Target, body []byte) (Reply, error) {
+// attempts sends until there is an answer, or no retry left. gone names what the request
+// goes without; a fallback is no retry, and is made once for each thing that is refused.
+func (s *Sender) attempts(ctx context.Context, c Call, target Target, body []byte, gone []any) (Reply, error) {
 	chance := sha256.Sum256(body)
 	pause := pauses()
 	wrote := false
@@ -124,6 +133,20 @@ func (s *Sender) attempts(ctx context.Context, c Call, target Target, body []byt
 		reply, again, err := s.attempt(ctx, c, target, body)
 		wrote = wrote || reply.wrote
 		reply.Sent, reply.wrote = len(body), wrote
+		if err == nil {
+			less, without, err := s.fallback(ctx, c, target, reply)
+			if err != nil {
+				return Reply{wrote: wrote}, err
+			}
+			if without != "" {
+				gone, body = append(gone, without), less
+				attempt--
+				continue
+			}
+			if len(gone) > 0 {
+				reply.Notes["without"] = gone
+			}
+		}
 		if again == nil || attempt > c.Retries || again.Wait > MaxRetryAfter {
 			return reply, err
 		}
@@ -158,7 +181,7 @@ func (s *Sender) attempt(ctx context.Context, c Call, t Target, body []byte) (Re
 		return Reply{wrote: wrote}, nil, err
 	}
 	over = func() { res.Body.Close(); w.stop() }
-	reply, err := s.read(ctx, c, w, res)
+	reply, err := s.read(ctx, c, t, w, res)
 	if reply.whole {
 		over = func() { s.drain(w, res.Body) }
 	}
@@ -189,8 +212,8 @@ func (s *Sender) exchange(ctx context.Context, c Call, t Target, body []byte) (r
 	if s.Seam.Record != nil {
 		tape = s.Seam.Record.Begin(x)
 	}
-	res, err = openai.Do(httptrace.WithClientTrace(ctx, trace), s.Seam.Client, openai.Request{
-		BaseURL: t.BaseURL, Path: c.Path, Key: t.key, Headers: c.Headers, Body: body, Stream: stream, Limit: MaxReplyBytes + 1,
+	res, err = t.wire().do(httptrace.WithClientTrace(ctx, trace), s.Seam.Client, request{
+		base: t.BaseURL, path: c.Path, key: t.key, headers: c.Headers, body: body, stream: stream,
 	})
 	if err != nil {
 		return nil, tape, sent.Load(), err

@@ -4,6 +4,7 @@
 package sh
 
 import (
+	"cmp"
 	"context"
 	"path/filepath"
 	"sort"
@@ -30,6 +31,9 @@ type Shell struct {
 	Environ func(add map[string]string) []string
 	// Keep keeps raw output by its hash, when it had to be made valid text.
 	Keep func(ctx context.Context, b []byte) string
+	// Bounds of a command whose options name none; 0 is the default.
+	Timeout   time.Duration
+	MaxOutput int64 // bytes of each stream
 }
 
 // Module declares the namespace.
@@ -110,7 +114,7 @@ func (s Shell) exec(ctx context.Context, c *vm.Call) ([]vm.Value, error) {
 
 func (s Shell) spec(c *vm.Call) (proc.Spec, error) {
 	opts := c.Map(1)
-	spec := proc.Spec{Dir: c.Host.Dir, Timeout: DefaultTimeout, Label: opts.Str("label", "")}
+	spec := proc.Spec{Dir: c.Host.Dir, Timeout: cmp.Or(s.Timeout, DefaultTimeout), Label: opts.Str("label", "")}
 	switch cmd := c.Args[0].(type) {
 	case string:
 		spec.Argv = []string{"sh", "-c", cmd}
@@ -138,7 +142,7 @@ func (s Shell) spec(c *vm.Call) (proc.Spec, error) {
 		}
 		spec.Timeout = time.Duration(secs * float64(time.Second))
 	}
-	if n := opts.Int("max_output", MaxOutputBytes); n < 1 || n > vm.MaxStringBytes {
+	if n := opts.Int("max_output", cmp.Or(s.MaxOutput, MaxOutputBytes)); n < 1 || n > vm.MaxStringBytes {
 		return spec, vm.Errorf("validation", "opts.max_output must be 1 to %d bytes, got %d", vm.MaxStringBytes, n)
 	} else {
 		spec.MaxStdout, spec.MaxStderr = n, n

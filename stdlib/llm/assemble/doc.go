@@ -1,5 +1,6 @@
-// Package assemble turns a stream of Chat Completions chunks into the provider's
-// own non-streamed body, whatever the server did to the stream.
+// Package assemble turns a stream, of Chat Completions chunks (Assembler) or of
+// Messages events (Messages), into the provider's own non-streamed body, whatever the
+// server did to the stream.
 //
 //  1. A tool call is told from its neighbours by index where there is one, by id
 //     where the index lies or is missing, by order where there is neither. None is

@@ -133,7 +133,7 @@ func mended(v any) (out any, lone bool) {
 
 // whole gives what of a piece may be told already: a half at its end waits for the
 // next piece of its field.
-func (a *Assembler) whole(key, piece string) string {
+func (a *intake) whole(key, piece string) string {
 	piece = a.held[key] + piece
 	delete(a.held, key)
 	if r, n := utf8.DecodeLastRuneInString(piece); isHigh(r) {

@@ -1,7 +1,7 @@
 package assemble
 
 import (
-	"encoding/json"
+	"errors"
 	"reflect"
 	"strings"
 	"testing"
@@ -263,29 +263,35 @@ func TestDeltasComeInOrderAndOnce(t *testing.T) {
 	}
 }
 
-// Whatever comes: no panic, a body that the log can keep, and no finished reply
-// without a finish reason.
-func FuzzAssembler(f *testing.F) {
+// Whatever comes, on either wire: no panic, a body that the log can keep, and no
+// finished reply without a finish reason.
+func FuzzStreamAssembler(f *testing.F) {
 	f.Add(delta(`{"content":"a"}`)+"\n"+calls(`{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}`)+"\n"+finish("stop"), 40)
 	f.Add(calls(`{"function":{"name":"f","arguments":{"x":1}}},{"index":-1}`)+"\n"+`{"error":"x"}`, 7)
 	f.Add("{\"choices\":[{\"delta\":{\"content\":\"\xff\\ud800\"}}]}\n[DONE]", 3)
+	f.Add(strings.Join(messageStream, "\n"), 1<<20)
+	f.Add(strings.Join(messageStream, "\n"), 300)
+	f.Add(`{"type":"content_block_delta","index":-3,"delta":{"type":"text_delta","text":"\ud83d"}}`+"\n"+`{"type":"content_block_delta","delta":{"type":"text_delta","text":"\ude00"}}`, 1<<20)
+	f.Add(`{"type":"error"}`+"\n"+`{"type":"content_block_start","content_block":{"type":"tool_use","input":[1]}}`, 1<<20)
 	f.Fuzz(func(t *testing.T, stream string, cut int) {
 		if len(stream) > 0 {
 			stream = stream[:max(cut, -cut, 0)%(len(stream)+1)]
 		}
-		a := New(func(string, string) error { return nil })
+		completions, messages := New(func(string, string) error { return nil }), NewMessages(func(string, string) error { return nil })
 		for chunk := range strings.SplitSeq(stream, "\n") {
-			if err := a.Add([]byte(chunk)); err != nil {
+			if err := errors.Join(completions.Add([]byte(chunk)), messages.Add([]byte(chunk))); err != nil {
 				t.Fatal(err)
 			}
+			messages.Ping([]byte(chunk))
 		}
-		r := a.Result(true)
-		text, err := logjson.Marshal(r.Body)
-		if err != nil {
-			t.Fatalf("the log cannot keep %v: %v", r.Body, err)
-		}
-		if r.Incomplete == "" && r.Body["error"] == nil && !strings.Contains(stream, "finish_reason") && !json.Valid([]byte(stream)) {
-			t.Errorf("%q is said to be finished: %s", stream, text)
+		for reason, r := range map[string]Result{"finish_reason": completions.Result(true), "stop_reason": messages.Result(true)} {
+			text, err := logjson.Marshal(r.Body)
+			if err != nil {
+				t.Fatalf("the log cannot keep %v: %v", r.Body, err)
+			}
+			if r.Incomplete == "" && r.Body["error"] == nil && !strings.Contains(stream, reason) && !strings.Contains(stream, "\\u") {
+				t.Errorf("%q is said to be finished: %s", stream, text)
+			}
 		}
 	})
 }

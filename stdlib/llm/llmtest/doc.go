@@ -1,6 +1,7 @@
 // Package llmtest is a scripted model server for the tests of this repository: it
-// speaks the real wire format of OpenAI Chat Completions over loopback, streamed and
-// not, and misbehaves on demand. The code under test is the real client.
+// speaks the real wire formats of OpenAI Chat Completions and of Anthropic Messages over
+// loopback, streamed and not, and misbehaves on demand. Which of them a reply comes in
+// is decided by the path of the request. The code under test is the real client.
 //
 //  1. A reply is answered to one request, in order; a request too many is refused
 //     with status 400, so that nothing retries it and the test sees it.

@@ -75,7 +75,8 @@ func Listen(addr string, replies ...Reply) (*Server, error) {
 		writeJSON(w, map[string]any{"object": "list", "data": []any{
 			map[string]any{"id": Model, "object": "model", "created": created, "owned_by": "llmtest"}}})
 	})
-	mux.HandleFunc("POST /v1/chat/completions", s.chat)
+	mux.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, r *http.Request) { s.chat(w, r, false) })
+	mux.HandleFunc("POST /v1/messages", func(w http.ResponseWriter, r *http.Request) { s.chat(w, r, true) })
 	s.server = &http.Server{Handler: mux, ReadHeaderTimeout: MaxHang, ConnState: func(_ net.Conn, state http.ConnState) {
 		if state == http.StateNew {
 			s.connections.Add(1)
@@ -153,7 +154,7 @@ func (s *Server) take(r Request) (Reply, int) {
 	return reply, s.count
 }
 
-func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
+func (s *Server) chat(w http.ResponseWriter, r *http.Request, wire messagesWire) {
 	raw, err := io.ReadAll(r.Body)
 	if err != nil {
 		return
@@ -166,7 +167,7 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
 	if req.Body == nil {
 		reply = Error(http.StatusBadRequest, "invalid_request_error", "", "We could not parse the JSON body of your request.")
 	}
-	x := &exchange{w: w, n: n, reply: reply, request: req.Body, raw: raw, ctx: r.Context(), done: s.done}
+	x := &exchange{w: w, n: n, reply: reply, request: req.Body, raw: raw, wire: wire, ctx: r.Context(), done: s.done}
 	if reply.WaitMS > 0 {
 		x.pause(time.Duration(reply.WaitMS) * time.Millisecond)
 	}

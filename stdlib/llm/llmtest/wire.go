@@ -24,6 +24,7 @@ type exchange struct {
 	reply   Reply
 	request map[string]any
 	raw     []byte
+	wire    messagesWire    // set: it speaks the Messages API
 	ctx     context.Context // of the client
 	done    context.Context // of the server
 }
@@ -49,9 +50,17 @@ func (x *exchange) answer() {
 		}
 	case x.reply.Status != 0 && x.reply.Status != http.StatusOK:
 		x.w.WriteHeader(x.reply.Status)
-		_, _ = x.w.Write([]byte(x.reply.Body))
+		body := x.reply.Body
+		if x.wire {
+			body = messagesError(x.reply.Status, body)
+		}
+		_, _ = x.w.Write([]byte(body))
+	case stream && bool(x.wire):
+		x.messagesStream()
 	case stream:
 		x.stream()
+	case bool(x.wire):
+		x.send(encode(x.message()))
 	default:
 		x.whole()
 	}
@@ -182,12 +191,20 @@ func (x *exchange) misbehave() bool {
 		x.cut()
 	case OnlyComments:
 		for end := time.Now().Add(MaxHang); time.Now().Before(end); {
-			x.write(": keep-alive\n\n")
+			if x.wire {
+				x.named(map[string]any{"type": "ping"})
+			} else {
+				x.write(": keep-alive\n\n")
+			}
 			if !x.pause(commentPause) {
 				return true
 			}
 		}
 	case FailsInside:
+		if x.wire {
+			x.named(map[string]any{"type": "error", "error": map[string]any{"type": "api_error", "message": "Internal server error"}})
+			return true
+		}
 		x.event(map[string]any{"error": map[string]any{
 			"message": "The server had an error while processing your request.", "type": "server_error", "param": nil, "code": nil}})
 	default:
@@ -253,16 +270,20 @@ func (x *exchange) finish() string {
 	return "stop"
 }
 
-// usage gives the numbers that were scripted, or a quarter of what was sent.
-func (x *exchange) usage() map[string]any {
-	u := x.reply.Usage
-	if u == nil {
-		out := len(x.reply.Text) + len(x.reply.Reasoning) + len(x.reply.Refusal)
-		for _, c := range x.reply.Calls {
-			out += len(c.Name) + len(c.Args)
-		}
-		u = &Usage{Prompt: len(x.raw)/4 + 1, Completion: out/4 + 1, Reasoning: len(x.reply.Reasoning) / 4}
+// counts gives the numbers that were scripted, or a quarter of what was sent.
+func (x *exchange) counts() Usage {
+	if x.reply.Usage != nil {
+		return *x.reply.Usage
 	}
+	out := len(x.reply.Text) + len(x.reply.Reasoning) + len(x.reply.Refusal)
+	for _, c := range x.reply.Calls {
+		out += len(c.Name) + len(c.Args)
+	}
+	return Usage{Prompt: len(x.raw)/4 + 1, Completion: out/4 + 1, Reasoning: len(x.reply.Reasoning) / 4}
+}
+
+func (x *exchange) usage() map[string]any {
+	u := x.counts()
 	return map[string]any{
 		"prompt_tokens": u.Prompt, "completion_tokens": u.Completion, "total_tokens": u.Prompt + u.Completion,
 		"prompt_tokens_details":     map[string]any{"cached_tokens": u.Cached, "audio_tokens": 0},
@@ -295,8 +316,12 @@ func (x *exchange) whole() {
 	if !x.reply.NoUsage {
 		reply["usage"] = x.usage()
 	}
+	x.send(encode(reply))
+}
+
+// send answers with a body that is no stream.
+func (x *exchange) send(text string) {
 	x.w.Header().Set("Content-Type", "application/json")
-	text := encode(reply)
 	switch x.reply.Fault {
 	case HalfCharacter:
 		if i := strings.IndexFunc(text, func(r rune) bool { return r > 0x7f }); i >= 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/openai/openai-go/v3/option"
 )
 
-// Request is one POST.
+// Request is one request; it is a POST where Body is set, else a GET.
 type Request struct {
 	BaseURL string
 	Path    string // below the base URL
@@ -55,8 +55,12 @@ func Do(ctx context.Context, client *http.Client, r Request) (*http.Response, er
 	}
 	// The literal, not sdk.NewClient: that one reads OPENAI_* from the environment.
 	c := sdk.Client{Options: opts}
+	method, body := http.MethodGet, any(nil)
+	if r.Body != nil {
+		method, body = http.MethodPost, r.Body
+	}
 	var res *http.Response
-	err := c.Execute(ctx, http.MethodPost, r.Path, r.Body, &res)
+	err := c.Execute(ctx, method, r.Path, body, &res)
 	if res != nil {
 		// A status of 400 and more is the SDK's error; its body was read and put back.
 		return res, nil
