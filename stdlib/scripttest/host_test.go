@@ -26,10 +26,17 @@ import (
 	"ashlar/stdlib/json"
 	"ashlar/stdlib/log"
 	"ashlar/stdlib/path"
+	"ashlar/stdlib/re"
 	"ashlar/stdlib/sh"
+	stringmod "ashlar/stdlib/string"
 	"ashlar/stdlib/task"
+	"ashlar/stdlib/text"
 	timemod "ashlar/stdlib/time"
+	"ashlar/stdlib/tmpl"
+	"ashlar/stdlib/toml"
 	toolmod "ashlar/stdlib/tool"
+	"ashlar/stdlib/validate"
+	"ashlar/stdlib/yaml"
 	"ashlar/vm"
 	"ashlar/vm/lua"
 )
@@ -119,6 +126,7 @@ func newWorld(t *testing.T) *world {
 	}
 	w.host.Modules = []*vm.Module{
 		log.Module(), env.Module("agent-1"), json.Module(area), path.Module(), timemod.Module(), fs.Module(area), crypto.Module(),
+		yaml.Module(), toml.Module(), stringmod.Module(), text.Module(), re.Module(), tmpl.Module(), validate.Module(),
 		task.Module(w.host), job.Module(), toolmod.Module(w.bus, nil),
 		httpmod.Module(httpmod.Client{HTTP: &http.Client{}, Trace: map[string]string{"x-trace-id": "trace-1", "x-run-id": ""}, Keep: keep}),
 		sh.Module(sh.Shell{Starter: starter, Keep: keep, Environ: func(add map[string]string) []string {
