@@ -76,7 +76,10 @@ for _, n in ipairs({ 0, 1.5, "3", true }) do bad({ prompt = "x", max_iterations 
 bad({ prompt = "x", max_tokens_budget = 0 }, "max_tokens_budget")
 bad({ prompt = "x", provider = "nobody" }, "unknown provider 'nobody'")
 bad({ prompt = "x", mcp_servers = {} }, "mcp_servers")
-bad({ prompt = "x", compact = true }, "compact")
+bad({ prompt = "x", compact = true }, "compact needs context_window")
+bad({ prompt = "x", compact = { often = 1 }, context_window = 9, max_tokens = 3 }, "compact: unknown option 'often'")
+bad({ prompt = "x", context_window = 1.5 }, "context_window")
+bad({ prompt = "x", max_repeats = 1 }, "max_repeats")
 bad({ prompt = "x", store = "disk" }, "store")
 bad({ prompt = "x", budget = { beats = -1 } }, "-1")
 bad({ prompt = "x", budget = 5 }, "budget")
@@ -169,7 +172,7 @@ func TestTheAgentsWaysToStop(t *testing.T) {
 			r := newRig(t, c.replies...)
 			res := r.ok(`
 local ran = 0
-local r = require("agent").run({ prompt = "go", extra_tools = { { name = "t", description = "d", handler = function() ran = ran + 1 return "ok" end } }, `+c.opts+` })
+local r = require("agent").run({ prompt = "go", extra_tools = { { name = "t", description = "d", repeatable = true, handler = function() ran = ran + 1 return "ok" end } }, `+c.opts+` })
 assert(r.session and r.messages[1].content == "go")
 return { text = table.concat({ tostring(r.ok), tostring(r.error_kind), tostring(r.stopped_by), r.num_turns, tostring(r.error) }, " "), ran = ran, total = r.usage.total_tokens }`, bounds(c.bound))
 			m := res.Value.(map[string]any)

@@ -26,7 +26,7 @@ end } end
 local tools = { slow = tool_of(0.2, true), mid = tool_of(0.1, true), fast = tool_of(0.01, true), write = tool_of(0.01, false) }
 local asked = replies({ call({ "1", "slow" }, { "2", "mid" }, { "3", "fast" }), call({ "4", "slow" }, { "5", "write" }), function(request)
   local m = request.messages
-  eq(m[2].content[1].tool_use_id, "1") eq(m[2].content[1].content, "after 0.2") eq(m[2].content[2].tool_use_id, "2") eq(m[2].content[3].tool_use_id, "3")
+  eq(m[3].content[1].tool_use_id, "1") eq(m[3].content[1].content, "after 0.2") eq(m[3].content[2].tool_use_id, "2") eq(m[3].content[3].tool_use_id, "3")
   return say("done")
 end })
 local d = knl.device({ llm = asked, tools = tools })

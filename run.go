@@ -80,8 +80,13 @@ func (r *Run) begin(ctx context.Context) (*live, error) {
 	if err != nil {
 		return nil, err
 	}
+	who, err := r.identity(h.ID())
+	if err != nil {
+		return nil, err
+	}
+	r.ws.logLevelNotice()
 	return &live{
-		Run: r, handle: h, store: s, env: newEnvironment(r.ws.environ), starter: proc.New(proc.Options{}),
+		Run: r, handle: h, who: who, store: s, env: newEnvironment(r.ws.environ), starter: proc.New(proc.Options{}),
 		emit:  &emitter{run: h.ID(), now: r.ws.opts.Clock.Now, redact: r.ws.redact, sinks: r.task.Sinks},
 		books: map[string]*session.Book{}, usage: map[string]any{},
 		stdout: &output{w: r.ws.redact.NewWriter(r.ws.opts.Stdout)}, stderr: &output{w: r.ws.redact.NewWriter(r.ws.opts.Stderr)},

@@ -5,20 +5,31 @@
 --
 -- It never raises. ok is true only for a finished answer, or when on_turn said stop.
 -- error_kind is one of the call errors, or validation, or limit; with limit,
--- stopped_by says which: max_iterations, tokens, or the bound of the run.
+-- stopped_by says which: max_iterations, tokens, repeated (the same calls again and again),
+-- no_progress, context (the window is too small for what must be sent), or the bound of the run.
 --
 -- Options: prompt (required), system, provider, model, base_url, api_key, api_key_env,
 -- max_tokens, max_iterations = 20 (false: none, the run's bounds decide), timeout = 120,
 -- progress_timeout, max_tokens_budget, extra_tools, tool_groups, history, on_turn, on_delta,
--- store, budget. Any other key goes to the port (temperature, thinking, …); a tool_choice
--- that forces a call holds until the first call was answered.
+-- store, budget; context_window (tokens; default: what the port knows of the model);
+-- max_repeats = 5 (false: no limit; a tool with repeatable = true is exempt); compact = true or
+-- {at = 0.8, min_beats = 2, reserve}, which needs context_window, and max_tokens or reserve:
+-- then the result has compactions, and each takes one beat of max_iterations. Any other
+-- key goes to the port (temperature, thinking, stop, cache_control, context_management,
+-- context_management_config, …); a tool_choice that forces a call holds until the first
+-- call was answered.
 
 local knl = require("knl")
 local adapter = require("knl_adapter")
 local proto = require("llm_proto")
 local trusted = require("knl.trusted")
 local check = require("agent.options")
+local loops = require("agent.loop")
+local log = require("policy.log")
 local tools_of = require("agent.tools")
+local windows = require("policy.window")
+
+local failed, zero = loops.failed, loops.zero
 
 local M = {}
 
@@ -29,25 +40,12 @@ local OWNER = "agent"
 -- Ids of the caller's that the prompt's event carries where the environment has them.
 local CORRELATION = { "trace_id", "run_id", "agent_id", "agent_name" }
 
--- So many turns in a row may bring nothing but calls whose arguments do not parse.
-local MAX_BROKEN_TURNS = 3
-
 -- Options of the loop itself; the rest is the port's.
 local OWN = {
   prompt = true, system = true, max_iterations = true, max_tokens_budget = true, extra_tools = true,
   tool_groups = true, history = true, on_turn = true, on_delta = true, store = true, budget = true,
+  compact = true, max_repeats = true,
 }
-
-local function zero() return { input_tokens = 0, output_tokens = 0, total_tokens = 0, thinking_tokens = 0 } end
-
-local function failed(kind, message, state)
-  state = state or {}
-  return {
-    ok = false, error = message, error_kind = kind, stopped_by = state.stopped_by, content = state.content or "",
-    usage = state.usage or zero(), num_turns = state.turns or 0, messages = state.messages or std.json.array(),
-    session = state.session,
-  }
-end
 
 -- Kinds of a raised error that are the caller's to mend.
 local OURS = { validation = true, not_found = true, unsupported = true, permission = true }
@@ -65,8 +63,7 @@ local function forces(choice) return choice ~= nil and choice ~= "auto" and choi
 
 -- caller opens the port. A forced tool_choice holds until the first call was answered:
 -- a model that must call a tool at every beat could never end.
-local function caller(conf)
-  local port = adapter.port(conf)
+local function caller(port, conf)
   local forced = port:open(conf)
   if not forces(conf.tool_choice) then return forced end
   local rest = {}
@@ -77,7 +74,7 @@ local function caller(conf)
     local last = request.messages[#request.messages]
     local answered = type(last.content) == "table" and last.content[1] and last.content[1].type == "tool_result"
     return (answered and free or forced)(request, ctx)
-  end, { max_tokens = conf.max_tokens })
+  end, trusted.of(forced))
 end
 
 local function seed(session, opts)
@@ -107,117 +104,6 @@ local function seed(session, opts)
     if value and value ~= "" then meta[name] = value end
   end
   session:append({ kind = "msg_user", meta = meta, data = { content = opts.prompt } })
-end
-
-local function text_of(content)
-  local parts = {}
-  for _, block in ipairs(content or {}) do
-    if block.type == "text" then parts[#parts + 1] = block.text end
-  end
-  return table.concat(parts, "\n")
-end
-
-local function calls_of(content)
-  local list = std.json.array()
-  for _, block in ipairs(content) do
-    if block.type == "tool_use" then list[#list + 1] = { id = block.id, name = block.name, input = block.input } end
-  end
-  return list
-end
-
--- broken reports whether a reply holds calls, and none of them could be read.
-local function broken(content, calls)
-  if calls == 0 then return false end
-  for _, block in ipairs(content) do
-    if block.type == "tool_use" and not block.input_error then return false end
-  end
-  return true
-end
-
-local function add(usage, turn)
-  local input = turn.input_tokens + (turn.cache_read_input_tokens or 0) + (turn.cache_creation_input_tokens or 0)
-  usage.input_tokens = usage.input_tokens + input
-  usage.output_tokens = usage.output_tokens + turn.output_tokens
-  usage.thinking_tokens = usage.thinking_tokens + (turn.thinking_tokens or 0)
-  usage.total_tokens = usage.input_tokens + usage.output_tokens
-end
-
-local function told(opts, state, out, calls)
-  if not opts.on_turn then return true end
-  local good, answer = pcall(opts.on_turn, {
-    turn_number = state.turns, content = text_of(out.content), tool_calls = calls, usage = out.usage,
-  })
-  if not good then
-    log.warn("agent: on_turn raised: " .. tostring(answer))
-    return true
-  end
-  return answer ~= false
-end
-
--- verdict looks at one finished beat: nil to go on, else the loop's result fields.
-local function verdict(opts, state, out)
-  local calls = calls_of(out.content)
-  state.turns = state.turns + 1
-  state.content = text_of(out.content)
-  add(state.usage, out.usage)
-  if not told(opts, state, out, calls) then return { ok = true } end
-  if out.stopped then
-    state.stopped_by = out.stopped
-    return { kind = "limit", message = "the budget of " .. out.stopped .. " is used up" }
-  end
-  local budget = opts.max_tokens_budget
-  if budget and state.usage.total_tokens > budget then
-    state.stopped_by = "tokens"
-    return { kind = "limit", message = ("token budget exceeded (%d/%d)"):format(state.usage.total_tokens, budget) }
-  end
-  if broken(out.content, #calls) then
-    state.broken = (state.broken or 0) + 1
-    if state.broken >= MAX_BROKEN_TURNS then
-      if out.stop_reason == "max_tokens" then
-        return { kind = "truncated", message = state.broken .. " replies in a row were cut inside a tool call" }
-      end
-      state.stopped_by = "repeated"
-      return { kind = "limit", message = state.broken .. " replies in a row called tools with arguments that cannot be used" }
-    end
-    return nil
-  end
-  state.broken = 0
-  if #calls > 0 or out.stop_reason == "pause_turn" then return nil end
-  if out.stop_reason == "max_tokens" then
-    return { kind = "truncated", message = "the reply was cut at max_tokens and holds no tool call" }
-  end
-  return { ok = true }
-end
-
-local function stopped(opts, state, outcome)
-  local tag = outcome.tag
-  if outcome.bound ~= "run" and tag == "beats" and state.limit then
-    state.stopped_by = "max_iterations"
-    return failed("limit", ("max_iterations (%s) reached"):format(tostring(state.limit)), state)
-  end
-  state.stopped_by = tag
-  return failed("limit", "the budget of " .. tostring(tag) .. " is used up", state)
-end
-
-local function loop(session, device, opts, state)
-  while true do
-    local o = knl.beat(session, device)
-    if o.status == "stopped" then return stopped(opts, state, o) end
-    if o.status == "refused" then
-      state.content = text_of(o.detail.content)
-      add(state.usage, o.detail.usage)
-      state.turns = state.turns + 1
-      return failed("unknown", "the model refused (" .. o.reason .. ")", state)
-    end
-    if o.status == "error" then
-      local d = o.detail
-      local kind = o.kind == "call" and d.kind or "validation"
-      return failed(kind, type(d) == "table" and d.message or tostring(d), state)
-    end
-    local v = verdict(opts, state, o.out)
-    if v and v.ok then return { ok = true } end
-    if v then return failed(v.kind, v.message, state) end
-  end
 end
 
 local AMOUNT = { amount = true, tag = true, desc = true }
@@ -255,29 +141,50 @@ local function budget_of(opts, limit)
   return next(budget) and budget or nil
 end
 
-local function converse(opts, device, limit)
+-- compaction gives the policy that summarises, and the fold that goes with it.
+local function compaction(opts, port, conf)
+  if not opts.compact then return nil end
+  local policy, given = require("policy"), type(opts.compact) == "table" and opts.compact or {}
+  local fold = policy.window({ room = policy.room({ port = port, conf = conf, reserve = given.reserve }) })
+  return policy.compact({ fold = fold, at = given.at, min_beats = given.min_beats, ledger = policy.ledger({}) }), fold
+end
+
+-- total is the usage of a whole session, summaries included.
+local function total(session)
+  local usage, row = zero(), knl.views.usage(session)[1]
+  usage.input_tokens = row.input_tokens + row.cache_read_input_tokens + row.cache_creation_input_tokens
+  usage.output_tokens, usage.thinking_tokens = row.output_tokens, row.thinking_tokens
+  usage.total_tokens = usage.input_tokens + usage.output_tokens
+  return usage
+end
+
+local function converse(opts, device, limit, compact)
   local budget
   budget, limit = budget_of(opts, limit)
   return knl.session({ owner = OWNER, store = opts.store, budget = budget }, function(session)
-    local state = { usage = zero(), turns = 0, limit = limit, session = session:id(), content = "" }
-    seed(session, opts)
-    local result = loop(session, device, opts, state)
-    local messages = M.messages(session)
-    if not result.ok then
-      result.messages = messages
-      return result
-    end
-    return {
-      ok = true, content = state.content, usage = state.usage, num_turns = state.turns,
-      messages = messages, session = state.session,
+    local state = {
+      usage = zero(), turns = 0, limit = limit, session = session:id(), content = "", compact = compact, compactions = 0,
     }
+    seed(session, opts)
+    local result = loops.run(session, device, opts, state)
+    if result.ok then
+      result.content, result.usage, result.num_turns, result.session = state.content, state.usage, state.turns, state.session
+    end
+    result.messages = M.messages(session)
+    if compact then result.usage, result.compactions = total(session), state.compactions end
+    return result
   end)
 end
 
--- messages folds a session's log into the conversation that a provider would see.
+-- messages folds a session's log into its conversation, without the beats that wrote
+-- a summary of it.
 function M.messages(session)
-  local folder = knl.fold.new()
-  require("knl.beat").pages(_G.knl, session, 1, function(event) folder:step(event) end)
+  local events, folder = log.events(session), knl.fold.new()
+  local _, apart = windows.marks(events)
+  for _, event in ipairs(events) do
+    local beat = event.meta and event.meta.beat
+    if beat == nil or not apart[beat] or event.kind == "msg_user" then folder:step(event) end
+  end
   return folder:messages()
 end
 
@@ -290,10 +197,13 @@ function M.run(opts)
     local tools, clash = tools_of(opts)
     if not tools then return failed("validation", clash) end
     local conf = port_conf(opts)
+    local port = adapter.port(conf)
+    local compact, fold = compaction(opts, port, conf)
     local device = knl.device({
-      llm = caller(conf), model = proto.target(conf).model, tools = tools, system = opts.system, on_delta = opts.on_delta,
+      llm = caller(port, conf), model = proto.target(conf).model, tools = tools, system = opts.system, on_delta = opts.on_delta,
+      fold = fold, window = opts.context_window and { context_window = opts.context_window, max_output = opts.max_tokens },
     })
-    return converse(opts, device, limit)
+    return converse(opts, device, limit, compact)
   end)
   if good then return result end
   local e = knl.error(result)

@@ -4,7 +4,7 @@
 
 -- What later parts of this runtime bring; until then an option is refused by name.
 local NOT_BUILT = {
-  "compact", "enable_prompts", "enable_resources", "log_to_stderr", "mcp_servers", "on_log", "on_progress",
+  "enable_prompts", "enable_resources", "log_to_stderr", "mcp_servers", "on_log", "on_progress",
   "progress_to_log", "sampling",
 }
 
@@ -13,6 +13,8 @@ local TYPES = {
   budget = "table", provider = "string", model = "string", base_url = "string", api_key = "string",
   api_key_env = "string", headers = "table", extra_body = "table",
 }
+
+local COMPACT = { at = true, min_beats = true, reserve = true }
 
 local ROLES = { user = true, assistant = true }
 
@@ -36,6 +38,20 @@ local function history(list)
   end
 end
 
+local function compact(opts)
+  local given = opts.compact
+  if given == nil or given == false then return end
+  if given ~= true and type(given) ~= "table" then return "compact must be true or a table, got a " .. type(given) end
+  for key, value in pairs(given == true and {} or given) do
+    if not COMPACT[key] then return "compact: unknown option '" .. tostring(key) .. "'; it takes at, min_beats, reserve" end
+    if not positive(value) then return "compact." .. key .. " must be a positive number" end
+  end
+  local reserve = type(given) == "table" and given.reserve
+  if not opts.context_window or not (opts.max_tokens or reserve) then
+    return "compact needs context_window, and max_tokens or compact.reserve"
+  end
+end
+
 return function(opts)
   if type(opts) ~= "table" then return "agent.run takes a table of options" end
   for _, key in ipairs(NOT_BUILT) do
@@ -56,6 +72,12 @@ return function(opts)
     return "max_iterations must be an integer of at least 1, or false"
   end
   if opts.max_tokens ~= nil and not whole(opts.max_tokens) then return "max_tokens must be an integer of at least 1" end
+  if opts.context_window ~= nil and not whole(opts.context_window) then return "context_window must be a whole number of tokens, at least 1" end
+  if opts.max_repeats ~= nil and opts.max_repeats ~= false and not (whole(opts.max_repeats) and opts.max_repeats >= 2) then
+    return "max_repeats must be an integer of at least 2, or false"
+  end
+  local problem = compact(opts)
+  if problem then return problem end
   for _, key in ipairs({ "max_tokens_budget", "timeout", "progress_timeout" }) do
     if opts[key] ~= nil and not positive(opts[key]) then return key .. " must be a positive number" end
   end

@@ -46,7 +46,7 @@ return function(opts)
     local name = schema.name
     local clash = add({
       name = name, description = schema.description, input_schema = schema.input_schema, group = schema.group,
-      registered = true,
+      registered = true, repeatable = schema.repeatable,
     })
     if clash then return nil, clash end
   end

@@ -13,6 +13,7 @@ local device_of = require("knl.device")
 local default_fold = require("knl.fold")
 local tools = require("knl.tools")
 local trusted = require("knl.trusted")
+local windows = require("knl.window")
 
 local CALL_KINDS = {
   transport = true, rate_limited = true, overloaded = true, server = true, auth = false,
@@ -66,7 +67,7 @@ end
 
 local function folder_of(id)
   if folders[id] then return folders[id] end
-  return keep(id, older[id] or { folder = default_fold.new(), from = 1, log = std.json.array(), wire = {}, copies = {} })
+  return keep(id, older[id] or { folder = default_fold.new(), from = 1, log = std.json.array(), wire = {}, copies = {}, track = {} })
 end
 
 local function copy(v)
@@ -76,13 +77,16 @@ local function copy(v)
   return setmetatable(out, getmetatable(v))
 end
 
-local function unchanged(list, kept)
-  if type(list) ~= "table" or #list ~= #kept then return false end
+-- begins reports whether a list begins with the kept messages.
+local function begins(list, kept)
+  if type(list) ~= "table" or #list < #kept then return false end
   for i, message in ipairs(kept) do
     if not table.same(list[i], message) then return false end
   end
   return true
 end
+
+local function unchanged(list, kept) return type(list) == "table" and #list == #kept and begins(list, kept) end
 
 -- shown gives copies of the kept messages, the same ones at each beat as long as
 -- nobody changed them.
@@ -95,11 +99,29 @@ local function shown(state, messages)
   return out
 end
 
+-- folded_by asks a fold of somebody else's, and keeps its request in the window unless it
+-- reports of its own.
+local function folded_by(native, session, device, frozen)
+  local events = std.json.array()
+  pages(native, session, 1, function(event) events[#events + 1] = event end)
+  local request, report = device.fold(events, frozen)
+  local limit = report == nil and type(request) == "table" and type(request.messages) == "table" and windows.of(device)
+  if limit then return windows.fit(request, limit) end
+  return request, report
+end
+
+-- limits gives what bounds a request where the log is folded as it is: by the device's
+-- window, or by a fold that only adds a limit of its own. plain is false for any other.
+local function limits(device, folder)
+  if device.fold == default_fold then return true, windows.of(device) end
+  local of, limit, count_of = device.fold.plain_limit, nil, nil
+  if of then limit, count_of = of(folder.marked) end
+  return type(limit) == "number", limit, count_of
+end
+
 local function fold(native, session, device, frozen)
-  if device.fold ~= default_fold then
-    local events = std.json.array()
-    pages(native, session, 1, function(event) events[#events + 1] = event end)
-    return device.fold(events, frozen)
+  if device.fold ~= default_fold and type(device.fold) == "function" then
+    return folded_by(native, session, device, frozen)
   end
   local id = session:id()
   local state = folder_of(id)
@@ -109,18 +131,25 @@ local function fold(native, session, device, frozen)
     state.folder:step(event)
     state.from = event.seq + 1
   end)
+  local plain, limit, count_of = limits(device, state.folder)
+  if not plain then return folded_by(native, session, device, frozen) end
   local messages = state.folder:messages()
   local request = default_fold.request(messages, device)
+  local fitted, report = windows.apply(state.folder, state.track, request, limit, count_of)
+  if fitted ~= request then
+    fitted.messages = copy(fitted.messages)
+    return fitted, report
+  end
   if #messages > #state.folder.list then
     request.messages = copy(messages)
-    return request
+    return request, report
   end
   -- Only a function of this binary gets the kept messages themselves. What somebody
   -- else gets to see they may change: they get copies, and before a copy is used again
   -- or stands for what is kept it is compared.
   local alone = trusted.of(device.llm) and #device.filters == 0 and not device.cost
   if not alone then request.messages = shown(state, messages) end
-  return request, nil, { state = state, messages = messages, seen = not alone, changed = #device.filters > 0 or device.cost }
+  return request, report, { state = state, messages = messages, seen = not alone, changed = #device.filters > 0 or device.cost }
 end
 
 -- forget drops what is kept of a session that has ended.
@@ -130,16 +159,18 @@ local function forget(id)
 end
 
 -- recorded is a request as it goes into the log: where its messages are the kept
--- ones, each was encoded once.
+-- ones, each was encoded once. A filter may have put notes behind them.
 local function recorded(native, request, kept)
-  if not kept or kept.changed and not unchanged(request.messages, kept.messages) then return request end
-  local out, log = {}, kept.state.log
+  if not kept or kept.changed and not begins(request.messages, kept.messages) then return request end
+  local out, log, all = {}, kept.state.log, kept.changed and request.messages or kept.messages
   for key, value in pairs(request) do out[key] = value end
   for i = #log + 1, #kept.messages do log[i] = native.pack(kept.messages[i]) end
-  if #log > #kept.messages then
-    -- Another beat of the session went on while this one was filtered or priced.
+  if #log > #kept.messages or #all > #kept.messages then
+    -- Another beat of the session went on while this one was filtered or priced, or there
+    -- are notes.
     local held = std.json.array()
     for i = 1, #kept.messages do held[i] = log[i] end
+    for i = #kept.messages + 1, #all do held[i] = all[i] end
     log = held
   end
   out.messages = log
@@ -285,14 +316,16 @@ local function run(native, session, frozen)
     return request
   end
   if type(request) ~= "table" then return Outcome.err("conf", "fold returned " .. type(request) .. ", not a request") end
+  if window and window.over then return Outcome.stopped("context") end
   local cost
   good, request = filtered(device, request)
   if not good then return request end
   good, cost = priced(device, request)
   if not good then return cost end
+  local facts = trusted.of(device.llm)
   local begun = native.beat_begin(session, {
     request = recorded(native, request, kept), window = window, cost = cost,
-    max_tokens = (trusted.of(device.llm) or {}).max_tokens,
+    max_tokens = facts and facts.max_tokens, target = facts and facts.target,
   })
   if not begun.granted then return Outcome.stopped("budget", begun.tag, begun.bound) end
   if begun.max_tokens then

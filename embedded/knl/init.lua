@@ -7,7 +7,10 @@
 --   knl.device(fields)                    the frozen policy bundle (knl.device)
 --   knl.beat(session, device) -> Outcome  one model call and its tool calls; never raises
 --   knl.Outcome  knl.fold  knl.views  knl.new_beat_id()  knl.error(e)  knl.api()  knl.is_session(v)
+--   knl.page(id, from?)                   events of a session of this run, one that has ended too
 --   knl.export(session, {as = "events"|"messages"})
+--   knl.shapes                            the shapes of all that (knl.shapes); LSHAPE_CHECK=1 holds
+--                                         the exports to them
 --
 -- The native half keeps the record, the quota and the boundaries of a session;
 -- every preference is here, and a caller can bring their own.
@@ -26,6 +29,7 @@ local M = {
   new_beat_id = native.new_beat_id,
   api = native.api,
   is_session = native.is_session,
+  page = native.page,
 }
 
 -- An error that was read prints as it was raised.
@@ -77,4 +81,4 @@ function M.export(session, opts)
   return native.export(session, as)
 end
 
-return M
+return require("lshape.gate").publish(M, "knl", function() return require("knl.shapes") end)

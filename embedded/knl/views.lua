@@ -1,16 +1,17 @@
 -- knl.views: rows computed from a session's events, page by page.
 --
 --   views.usage(session)  -> {{stream, calls, input_tokens, output_tokens, thinking_tokens,
---                              cache_read_input_tokens, cache_creation_input_tokens}}, false
+--                              cache_read_input_tokens, cache_creation_input_tokens, cost}}, false
 --   views.ledger(session) -> {{seq, kind, amount, tag}…}, false     one for each budget event
 --
--- usage is what the providers said; it is never reconciled with the ledger. A reply
+-- cost is in micro-USD. usage is what the providers said; it is never reconciled with the ledger. A reply
 -- without any counts 0, a failed call is one where a usage came with it.
 
 local beat = require("knl.beat")
 
 local SUMS = {
   "input_tokens", "output_tokens", "thinking_tokens", "cache_read_input_tokens", "cache_creation_input_tokens",
+  "cost",
 }
 
 return function(native)

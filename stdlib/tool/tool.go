@@ -100,6 +100,10 @@ func (counter) Refuse(context.Context, tool.Call, tool.Result) error { return ni
 // Keep implements tool.Recorder: the script has the whole result.
 func (counter) Keep(context.Context, []byte) (string, error) { return "", nil }
 
+// registrations is what an observer of the bus may be too: it then sees what a script
+// registers.
+type registrations interface{ ToolRegistered(c tool.Contract) }
+
 // Module declares the namespace over a bus. pool may be nil: nothing is bounded.
 func Module(bus *tool.Bus, pool Pool) *vm.Module {
 	nameParam := vm.Param{Name: "name", Type: vm.String}
@@ -126,6 +130,9 @@ func Module(bus *tool.Bus, pool Pool) *vm.Module {
 						contract.Group = g
 					}
 					bus.Registry.Register(tool.Tool{Contract: contract, Handler: HandlerOf(c.Func(2))})
+					if o, ok := bus.Observer.(registrations); ok {
+						o.ToolRegistered(contract)
+					}
 					return nil, nil
 				},
 			},
