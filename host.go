@@ -33,6 +33,7 @@ type live struct {
 	*Run
 	handle  *run.Handle
 	who     trace.Identity
+	spans   *spans // nil where no collector is configured
 	store   store.Store
 	env     *environment
 	emit    *emitter
@@ -101,6 +102,7 @@ func (l *live) host(ctx context.Context, seam llm.Seam, player *record.Player) *
 	sender := &llm.Sender{
 		Directory: l.directory(ctx, l.env, player), Seam: seam, Now: ws.opts.Clock.Now, Sleep: clock{}.Sleep, Delta: l.emit.delta,
 		Price: ws.price, Pool: l.handle, Usage: func(session, beat string, f map[string]any) { l.fact("usage", session, beat, f) },
+		Partial: func(session, beat string, f map[string]any) { l.fact("assistant_message", session, beat, f) },
 	}
 	kern := &knl.Kernel{
 		Price: ws.price, Book: l.book, Bus: bus, IDs: ws.ids, Now: ws.opts.Clock.Now, Labels: l.task.Labels, Emit: l.fact,

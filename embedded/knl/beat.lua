@@ -102,9 +102,11 @@ end
 -- folded_by asks a fold of somebody else's, and keeps its request in the window unless it
 -- reports of its own.
 local function folded_by(native, session, device, frozen)
-  local events = std.json.array()
-  pages(native, session, 1, function(event) events[#events + 1] = event end)
+  local kept = type(device.fold) == "table" and device.fold.read_events -- a fold that keeps what it read
+  local events = kept and kept(session) or std.json.array()
+  if not kept then pages(native, session, 1, function(event) events[#events + 1] = event end) end
   local request, report = device.fold(events, frozen)
+  if kept and type(request) == "table" then request.messages = copy(request.messages) end
   local limit = report == nil and type(request) == "table" and type(request.messages) == "table" and windows.of(device)
   if limit then return windows.fit(request, limit) end
   return request, report
@@ -136,18 +138,18 @@ local function fold(native, session, device, frozen)
   local messages = state.folder:messages()
   local request = default_fold.request(messages, device)
   local fitted, report = windows.apply(state.folder, state.track, request, limit, count_of)
+  -- Only a function of this binary gets the kept messages themselves. What somebody
+  -- else gets to see they may change: they get copies, and before a copy is used again
+  -- or stands for what is kept it is compared.
+  local alone = trusted.of(device.llm) and #device.filters == 0 and not device.cost
   if fitted ~= request then
-    fitted.messages = copy(fitted.messages)
+    if not alone then fitted.messages = copy(fitted.messages) end
     return fitted, report
   end
   if #messages > #state.folder.list then
     request.messages = copy(messages)
     return request, report
   end
-  -- Only a function of this binary gets the kept messages themselves. What somebody
-  -- else gets to see they may change: they get copies, and before a copy is used again
-  -- or stands for what is kept it is compared.
-  local alone = trusted.of(device.llm) and #device.filters == 0 and not device.cost
   if not alone then request.messages = shown(state, messages) end
   return request, report, { state = state, messages = messages, seen = not alone, changed = #device.filters > 0 or device.cost }
 end
@@ -325,7 +327,7 @@ local function run(native, session, frozen)
   local facts = trusted.of(device.llm)
   local begun = native.beat_begin(session, {
     request = recorded(native, request, kept), window = window, cost = cost,
-    max_tokens = facts and facts.max_tokens, target = facts and facts.target,
+    max_tokens = facts and facts.max_tokens, default = facts and facts.default, target = facts and facts.target,
   })
   if not begun.granted then return Outcome.stopped("budget", begun.tag, begun.bound) end
   if begun.max_tokens then
@@ -350,4 +352,5 @@ local function beat(native, session, device)
   return Outcome.err("state", native.error(outcome))
 end
 
-return { beat = beat, forget = forget, pages = pages }
+-- native is for the packs: a script may have put require("knl") in the place of the global.
+return { beat = beat, forget = forget, pages = pages, native = knl }

@@ -1,10 +1,11 @@
 -- knl.trusted: the functions of this binary that a device may hold and that promise
 -- not to change the request that they are called with.
 --
---   trusted.add(fn, {max_tokens?, target?}) -> fn
+--   trusted.add(fn, {max_tokens?, default?, target?}) -> fn
 --     max_tokens: what it asks for where a request names none
+--     default: what its wire asks for where nobody names any
 --     target() -> {provider, model, …}: where its calls go
---   trusted.of(fn) -> {max_tokens?, target?} | nil
+--   trusted.of(fn) -> {max_tokens?, default?, target?} | nil
 --
 -- A beat hands its kept messages to such a function, and a copy to any other. One that
 -- was not asked for while many others were added is forgotten, which costs time and

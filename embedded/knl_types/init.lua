@@ -107,7 +107,7 @@ M.module = {
     doc = "Reserves a beat and records its request in one commit. Part of knl.beat.",
     args = {
       { name = "session", schema = t.any:describe("a handle: session") },
-      { name = "beat", schema = t.shape({ request = t.table, window = t.table:is_optional(), cost = t.integer:is_optional(), max_tokens = t.integer:describe("the reply's limit where the request names none"):is_optional(), target = t.fn:describe("target() -> {provider, model}: where the call goes; asked where cost is bounded"):is_optional() }) },
+      { name = "beat", schema = t.shape({ request = t.table, window = t.table:is_optional(), cost = t.integer:is_optional(), max_tokens = t.integer:describe("the reply's limit where the request names none"):is_optional(), default = t.integer:describe("what the wire asks for where nobody names a limit: no more is reserved"):is_optional(), target = t.fn:describe("target() -> {provider, model}: where the call goes; asked where cost is bounded"):is_optional() }) },
     },
     returns = {
       { name = "begun", schema = t.table },

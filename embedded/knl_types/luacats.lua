@@ -113,7 +113,7 @@ function knl.export(session, as) end
 
 ---Reserves a beat and records its request in one commit. Part of knl.beat.
 ---@param session knl.session
----@param beat { request: table, window?: table, cost?: integer, max_tokens?: integer, target?: function }
+---@param beat { request: table, window?: table, cost?: integer, max_tokens?: integer, default?: integer, target?: function }
 ---@return table begun
 function knl.beat_begin(session, beat) end
 

@@ -28,6 +28,7 @@ const (
 	LLMRetry      = "llm_retry"
 	LLMFallback   = "llm_fallback" // without, status: a request that goes on without a field that was refused
 	LLMDefaults   = "llm_defaults" // what a port filled in where nobody said it
+	LLMPartial    = "llm_partial"  // content, reason: what had come of a reply that never was whole
 	ToolCall      = "tool_call"
 	ToolResult    = "tool_result"
 )

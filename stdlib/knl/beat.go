@@ -41,7 +41,7 @@ func (k *Kernel) beatBegin(ctx context.Context, c *vm.Call) ([]vm.Value, error) 
 	}
 	var capped int64
 	if p.reserved = s.Has(budget.Tokens); p.reserved || p.price != nil {
-		if capped, err = k.bound(ctx, s, request, o.Int("max_tokens", 0), p); err != nil {
+		if capped, err = k.bound(ctx, s, request, reply{o.Int("max_tokens", 0), o.Int("default", 0)}, p); err != nil {
 			return nil, err
 		}
 	}

@@ -18,21 +18,29 @@ type mark struct {
 	tokens   int64
 }
 
+// reply is what a port asks for where the request names no limit: its own, else what
+// its wire asks for, which a budget may shorten. 0 is none.
+type reply struct{ own, wire int64 }
+
 // bound fills in what a request takes at most of tokens and cost: what the provider
 // counted for the prefix that it has seen, half of the bytes of what is new, and the
 // reply, whose limit the request names, or else its port. capped is the reply's limit
 // where the request named none: what is left.
-func (k *Kernel) bound(ctx context.Context, s *session.Session, request map[string]any, reply int64, p *pending) (capped int64, err error) {
+func (k *Kernel) bound(ctx context.Context, s *session.Session, request map[string]any, r reply, p *pending) (capped int64, err error) {
 	input, err := k.input(s.ID(), request, p)
 	if err != nil {
 		return 0, err
 	}
+	reply := r.own
 	if n, ok := request["max_tokens"].(int64); ok {
 		reply = n
 	}
 	if reply <= 0 {
 		if reply, err = longest(ctx, s, input, p.price); err != nil {
 			return 0, err
+		}
+		if r.wire > 0 {
+			reply = min(reply, r.wire)
 		}
 		if capped = reply; capped < 1 {
 			reply, capped = 1, 0 // the reserve will say no, and record it

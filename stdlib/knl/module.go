@@ -150,6 +150,7 @@ func (k *Kernel) beatFuncs(handle vm.Param, tools Tools) []vm.Function {
 				{Name: "request", Type: vm.Map},
 				{Name: "window", Type: vm.Map, Optional: true}, {Name: "cost", Type: vm.Integer, Optional: true},
 				{Name: "max_tokens", Type: vm.Integer, Optional: true, Doc: "the reply's limit where the request names none"},
+				{Name: "default", Type: vm.Integer, Optional: true, Doc: "what the wire asks for where nobody names a limit: no more is reserved"},
 				{Name: "target", Type: vm.Callable, Optional: true, Doc: "target() -> {provider, model}: where the call goes; asked where cost is bounded"},
 			}}},
 			Results: []vm.Param{{Name: "begun", Type: vm.Map}}, Effect: vm.Write, Record: vm.RecordNone, Waits: true,

@@ -126,6 +126,9 @@ func (s *Sender) send(ctx context.Context, c *vm.Call, learn func(name, value st
 		call.OnFallback = func(ctx context.Context, f Fallback) error {
 			return commit(ctx, log, call.Beat, event.LLMFallback, map[string]any{"without": f.Without, "status": int64(f.Status)})
 		}
+		call.OnPartial = func(ctx context.Context, p Partial) error {
+			return commit(ctx, log, call.Beat, event.LLMPartial, map[string]any{"content": p.content(), "reason": p.Reason})
+		}
 		if err := s.defaulted(ctx, log, call.Beat, o["defaults"]); err != nil {
 			return nil, err
 		}

@@ -86,12 +86,12 @@ func (w *watch) explain(ctx context.Context, err error, t Target) error {
 }
 
 // read takes the reply apart: a stream is assembled, anything else is its JSON.
-func (s *Sender) read(ctx context.Context, c Call, t Target, w *watch, res *http.Response) (Reply, error) {
+func (s *Sender) read(ctx context.Context, c Call, t Target, w *watch, said *heard, res *http.Response) (Reply, error) {
 	reply := Reply{Status: res.StatusCode, Headers: record.Headers(res.Header), Notes: map[string]any{}}
 	w.moved()
 	body := &io.LimitedReader{R: res.Body, N: MaxReplyBytes + 1}
 	if res.StatusCode < 300 && streams(c, res.Header) {
-		err := s.stream(ctx, c, t, w, body, &reply)
+		err := s.stream(ctx, c, t, w, said, body, &reply)
 		return reply, err
 	}
 	b, err := readAll(body, w)
@@ -137,8 +137,9 @@ func streams(c Call, h http.Header) bool {
 	return asked && (media == "" || media == "text/plain" || media == "application/octet-stream")
 }
 
-func (s *Sender) stream(ctx context.Context, c Call, t Target, w *watch, body *io.LimitedReader, reply *Reply) error {
+func (s *Sender) stream(ctx context.Context, c Call, t Target, w *watch, said *heard, body *io.LimitedReader, reply *Reply) error {
 	a := t.wire().assembler(func(kind, text string) error {
+		said.add(kind, text)
 		if s.Delta != nil && c.Session != "" {
 			s.Delta(c.Session, c.Beat, kind, text)
 		}

@@ -45,6 +45,8 @@ type Sender struct {
 	Usage func(session, beat string, fields map[string]any)
 	// Delta sees each piece of text as it comes, for the event stream; may be nil.
 	Delta func(session, beat, kind, text string)
+	// Partial sees the text of a reply that was cut off; may be nil.
+	Partial func(session, beat string, fields map[string]any)
 
 	told    onces          // the defaults that a session was told
 	refused refusals       // what servers do not know
@@ -78,6 +80,8 @@ type Call struct {
 	Task     *vm.Task // that makes the call; nil outside a script
 	// OnDelta is the script's own callback; its error ends the call.
 	OnDelta func(ctx context.Context, kind, text string) error
+	// OnPartial records what had come of a reply that was cut off; may be nil.
+	OnPartial func(ctx context.Context, p Partial) error
 	// OnRetry commits the record of a retry before it leaves.
 	OnRetry func(ctx context.Context, r Retry) error
 	// OnFallback commits the record of a request that goes on without something.
@@ -181,7 +185,8 @@ func (s *Sender) attempt(ctx context.Context, c Call, t Target, body []byte) (Re
 		return Reply{wrote: wrote}, nil, err
 	}
 	over = func() { res.Body.Close(); w.stop() }
-	reply, err := s.read(ctx, c, t, w, res)
+	var said heard
+	reply, err := s.read(ctx, c, t, w, &said, res)
 	if reply.whole {
 		over = func() { s.drain(w, res.Body) }
 	}
@@ -189,8 +194,10 @@ func (s *Sender) attempt(ctx context.Context, c Call, t Target, body []byte) (Re
 	if err != nil {
 		err = w.explain(ctx, err, t)
 		tape.Fail(err, true)
+		s.keep(ctx, c, &said, reply, err)
 		return Reply{wrote: true}, nil, err
 	}
+	s.keep(ctx, c, &said, reply, nil)
 	wait, told := retryAfter(res.Header, reply.Body, s.Now())
 	if kind := retryKind(reply.Status, reply.Body, told); kind != "" {
 		return reply, &Retry{Kind: kind, Status: reply.Status, Wait: wait}, nil

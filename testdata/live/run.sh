@@ -63,3 +63,7 @@ case $answer in
 	exit 1
 	;;
 esac
+# In the dialect of the server, over both of its wires.
+LIVE_SERVER="http://127.0.0.1:$port" "$ashlar" run -s testdata/live/tools.lua --model llamacpp/smollm2-135m \
+	--base-url "http://127.0.0.1:$port/v1" --beats 16 --tokens 20000 --deadline 3m
+echo "live: tools were called over both wires"
