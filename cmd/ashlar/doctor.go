@@ -25,16 +25,17 @@ type check struct {
 
 func newDoctor(p *process) *cobra.Command {
 	var asJSON bool
-	var storeURL string
+	var storeURL, project string
 	c := &cobra.Command{
 		Use: "doctor", Short: "What works here: providers and keys, processes, the log",
-		Long: `Say what works on this machine. Keys are named, never shown. A command that a script
+		Long: `Say what works on this machine, and what config.toml sets, each value with the file
+and line that it stands in. Keys are named, never shown. A command that a script
 starts without the sandbox can write to $ASHLAR_HOME: only std.fs, io and the
 built-in tools are kept out of it.`,
 		Example: "  ashlar doctor",
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			ws, err := p.open(c, ashlar.Options{Store: storeURL})
+			ws, err := p.open(c, ashlar.Options{Store: storeURL, Project: project})
 			if err != nil {
 				return err
 			}
@@ -62,6 +63,7 @@ built-in tools are kept out of it.`,
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().StringVarP(&project, "project", "p", "", "the project's `DIR` (default ASHLAR_PROJECT, then .)")
 	c.Flags().StringVar(&storeURL, "store", "", "the store to look at (default ASHLAR_STORE, then $ASHLAR_HOME/kernel.db)")
 	return c
 }

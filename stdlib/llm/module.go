@@ -34,7 +34,7 @@ func Module(s *Sender, learn func(name, value string)) *vm.Module {
 	if s != nil && s.Directory != nil && s.Directory.Learn == nil {
 		s.Directory.Learn = learn
 	}
-	return &vm.Module{
+	m := &vm.Module{
 		Name: "llm",
 		Doc:  "The model boundary. Keys are added here and never enter a script; the body that comes back is the provider's non-streamed form.",
 		Funcs: append([]vm.Function{
@@ -78,6 +78,10 @@ func Module(s *Sender, learn func(name, value string)) *vm.Module {
 			usageFunction(), textCallsFunction(),
 		}, append(s.about(learn), extraction()...)...),
 	}
+	if s != nil {
+		m.Close = s.Close
+	}
+	return m
 }
 
 func askOf(o vm.Opts, learn func(name, value string)) Ask {
