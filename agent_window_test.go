@@ -75,6 +75,34 @@ return { n = #r.messages }`)
 	}
 }
 
+// A window that config.toml names for the model holds without a word in the script.
+func TestTheAgentKnowsAConfiguredWindow(t *testing.T) {
+	t.Parallel()
+	var replies []llmtest.Reply
+	for i := range 8 {
+		replies = append(replies, llmtest.Calls(llmtest.Call{ID: fmt.Sprint("c", i), Name: "t", Args: fmt.Sprintf(`{"n":%d}`, i)}))
+	}
+	config := ""
+	for _, provider := range []string{"openai", "ashlar", "custom"} {
+		config += fmt.Sprintf("[model.\"%s/scripted-1\"]\ncontext_window = 6000\nmax_output = 1000\n", provider)
+	}
+	r := newConfiguredRig(t, config, append(replies, llmtest.Text("done"))...)
+	res := r.ok(`
+local r = require("agent").run({ prompt = "the task", extra_tools = { { name = "t", description = "d", handler = function() return ("result "):rep(800) end } } })
+eq(r.ok, true, r.error) eq(r.content, "done")`)
+	for i, q := range r.model.Requests() {
+		pairs(t, i+1, q.Body)
+		if len(q.Raw) > 5000*5 {
+			t.Errorf("request %d has %d bytes", i+1, len(q.Raw))
+		}
+	}
+	for _, e := range r.events(r.only(res)) {
+		if e.Kind == "llm_request" && num(sub(dataOf(t, e), "window"), "limit") != 5000 {
+			t.Fatalf("%.300s", e.Data)
+		}
+	}
+}
+
 func TestTheAgentSaysWhenNothingFits(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

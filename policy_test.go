@@ -269,6 +269,12 @@ if got == "summary" then
   eq(#request.messages, 3) eq(request.messages[1].content, "the task") eq(request.messages[2].content, "and now this")
   assert(request.messages[3].content:find("did six things", 1, true)) eq(report.summary_seq, e.seq)
   turn(7)
+  -- what somebody changes in a request stays in that request
+  for _ = 1, 2 do
+    local seen_task
+    knl.beat(s, knl.device({ fold = fold, llm = function(r) seen_task = r.messages[1].content r.messages[1].content, r.messages[4].content[1].id = "spoilt", "spoilt" error("no") end }))
+    eq(seen_task, "the task")
+  end
   request = fold(s:events(), device)
   eq(#request.messages, 5) eq(request.messages[4].content[1].id, "c7")
   eq(#policy.window({ tail = 5, from_summary = false })(s:events(), device).messages, 11)
@@ -301,6 +307,67 @@ eq(knl.beat(s, knl.device({ fold = fold, llm = function(request) assert(#request
 s:append({ kind = "compact_started", data = { why = "share" } })
 knl.beat(s, knl.device({ fold = fold, llm = replies({ say("half a summary") }) }))
 eq(std.json.encode((fold(s:events(), knl.device({})))):find("half a summary", 1, true), nil)`)
+}
+
+// One session has one attempt at a time, whoever asks.
+func TestOneCompactionIsInFlightAtATime(t *testing.T) {
+	t.Parallel()
+	newRig(t).ok(policyPrelude + `
+local fold = policy.window({ room = room_of(1200, 200) })
+local compact = policy.compact({ fold = fold, at = 0.3, min_beats = 1 })
+local s = knl.open()
+talk(s, "the task")
+for i = 1, 4 do knl.beat(s, knl.device({ fold = fold, llm = replies({ say(("word "):rep(90)) }) })) end
+local asked = 0
+local device = knl.device({ fold = fold, llm = function()
+  asked = asked + 1
+  std.time.sleep(0.05)
+  return say("short")
+end })
+local got, tasks = {}, {}
+for i = 1, 5 do tasks[i] = std.task.spawn(function() return tostring((compact:run(s, device))) end) end
+for i = 1, 5 do got[i] = tasks[i]:join() end
+table.sort(got)
+eq(table.concat(got, " "), "nil nil nil nil summary") eq(asked, 1)
+eq(#of_kind(s, "compact_started"), 1) eq(#of_kind(s, "summary"), 1)
+-- an attempt that raises does not block the next one
+local broken = policy.compact({ fold = fold, at = 0.01, min_beats = 1, ledger = function() error("ledger broke") end })
+knl.beat(s, knl.device({ fold = fold, llm = replies({ say("x") }) }))
+for _ = 1, 2 do assert(fails(broken.run, broken, s, device).message:find("ledger broke", 1, true)) end`)
+}
+
+// A script may keep the Lua kernel in the global that the native one had.
+func TestThePackWorksUnderAnotherGlobal(t *testing.T) {
+	t.Parallel()
+	newRig(t).ok(`
+_G.knl = knl
+local policy = require("policy")
+local fold = policy.window({ room = policy.room({ port = {}, conf = { context_window = 900, max_tokens = 100 } }) })
+local compact = policy.compact({ fold = fold, at = 0.1, min_beats = 1 })
+local s = knl.open()
+s:append({ kind = "msg_user", data = { content = "go" } })
+local device = knl.device({ fold = fold, llm = replies({ call({ "a", "t" }), say("short") }), tools = policy.repeat_cap({})(s)({ t = { handler = function() return ("word "):rep(200) end } }) })
+eq(knl.beat(s, device).status, "ok")
+eq(policy.stagnation({})(s), nil) eq(compact:run(s, device), "summary")
+eq(policy.verdict({ run = function() return true end })(s, nil).ok, true)
+eq(#require("agent").messages(s), 3)`)
+}
+
+// A room over a real port: what the port knows of the model, and its count.
+func TestARoomAsksItsPort(t *testing.T) {
+	t.Parallel()
+	newRig(t).ok(policyPrelude + `
+local conf = { context_window = 4000, max_tokens = 500 }
+local room = policy.room({ port = adapter.port(conf), conf = conf })
+eq(room.limit, 3500) eq(room.max_output, 500)
+local request = { messages = { { role = "user", content = ("word "):rep(400) } } }
+local n = room:count(request)
+assert(n > 400 and n < 1200, n) eq(room:reply(request), 500)
+assert(room:count_text(("word "):rep(400)) > 400) eq(room:count_text(""), 0) eq(room:count_text(nil), 0)
+eq(policy.tokens({ room = room })(request), n)
+eq(policy.tokens({ port = adapter.port(conf), conf = conf })(request), n)
+local capped = policy.result_cap({ port = adapter.port(conf), conf = conf, share = 0.1 })({ t = { handler = function() return ("word "):rep(2000) end } })
+eq(capped.t.handler({}).limit, 350)`)
 }
 
 func TestCheckpointsAndLineageAreRead(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -60,7 +61,16 @@ func (r *Run) Execute(ctx context.Context) Result {
 		e.finish(value, err, false)
 	}()
 	<-e.done
+	e.spans.close(e.flushTime())
 	return e.result
+}
+
+// flushTime is how long what buffers may take at the end of the run.
+func (e *ending) flushTime() time.Duration {
+	if e.result.StoppedBy != "" {
+		return StreamFlushCut
+	}
+	return StreamFlush
 }
 
 // begin records the run as queued and owned, in one transaction.
@@ -85,9 +95,13 @@ func (r *Run) begin(ctx context.Context) (*live, error) {
 		return nil, err
 	}
 	r.ws.logLevelNotice()
+	sinks, spans := r.task.Sinks, r.startSpans(h.ID(), who)
+	if spans != nil {
+		sinks = append(slices.Clone(sinks), spans)
+	}
 	return &live{
-		Run: r, handle: h, who: who, store: s, env: newEnvironment(r.ws.environ), starter: proc.New(proc.Options{}),
-		emit:  &emitter{run: h.ID(), now: r.ws.opts.Clock.Now, redact: r.ws.redact, sinks: r.task.Sinks},
+		Run: r, handle: h, who: who, spans: spans, store: s, env: newEnvironment(r.ws.environ), starter: proc.New(proc.Options{}),
+		emit:  &emitter{run: h.ID(), now: r.ws.opts.Clock.Now, redact: r.ws.redact, sinks: sinks},
 		books: map[string]*session.Book{}, usage: map[string]any{},
 		stdout: &output{w: r.ws.redact.NewWriter(r.ws.opts.Stdout)}, stderr: &output{w: r.ws.redact.NewWriter(r.ws.opts.Stderr)},
 	}, nil
@@ -270,11 +284,17 @@ func (e *ending) finish(value any, err error, stuck bool) {
 
 // flush gives the sinks that have a buffer their last moment.
 func (e *ending) flush() {
+	spans := make(chan struct{})
+	go func() {
+		defer close(spans)
+		e.spans.close(StreamFlushCut)
+	}()
 	for _, s := range e.task.Sinks {
 		if f, ok := s.(interface{ Close(time.Duration) bool }); ok {
 			f.Close(StreamFlushCut)
 		}
 	}
+	<-spans
 }
 
 // verdict turns how the block ended into a state and, where a bound, a cancel or a

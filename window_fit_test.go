@@ -175,6 +175,10 @@ local trusted = require("knl.trusted")
 local llm = trusted.add(function(request) n = #request.messages return say("x") end, { max_tokens = 200, profile = function() return { context_window = 2000, max_output = 900 } end })
 o = knl.beat(s, knl.device({ llm = llm }))
 eq(o.status, "ok") assert(n < 20, n) eq(windows(s)[4].limit, 1800)
+-- and where it cannot say, none is known
+llm = trusted.add(function(request) n = #request.messages return say("x") end, { profile = function() error("no answer") end })
+o = knl.beat(s, knl.device({ llm = llm }))
+eq(o.status, "ok") assert(n > 100)
 for _, bad in ipairs({ "many", 0, 1.5, { max_output = 5 }, { context_window = 5, typo = 1 }, { context_window = 5, reserve = -1 } }) do
   assert(fails(knl.device, { window = bad }).message:find("window", 1, true))
 end

@@ -20,6 +20,7 @@
 -- call was answered.
 
 local knl = require("knl")
+local beats = require("knl.beat")
 local adapter = require("knl_adapter")
 local proto = require("llm_proto")
 local trusted = require("knl.trusted")
@@ -171,6 +172,7 @@ local function converse(opts, device, limit, compact)
       result.content, result.usage, result.num_turns, result.session = state.content, state.usage, state.turns, state.session
     end
     result.messages = M.messages(session)
+    log.forget(state.session)
     if compact then result.usage, result.compactions = total(session), state.compactions end
     return result
   end)
@@ -179,7 +181,8 @@ end
 -- messages folds a session's log into its conversation, without the beats that wrote
 -- a summary of it.
 function M.messages(session)
-  local events, folder = log.events(session), knl.fold.new()
+  local events, folder = {}, knl.fold.new()
+  beats.pages(beats.native, session, 1, function(event) events[#events + 1] = event end)
   local _, apart = windows.marks(events)
   for _, event in ipairs(events) do
     local beat = event.meta and event.meta.beat

@@ -4,7 +4,8 @@
 --     limit   tokens that system, tools and messages may take together
 --     opts = {count?(request) -> tokens, sizes? = a list that is filled with the estimates
 --             of the messages and may be used again, overhead? = estimate of system and tools,
---             scale? = tokens per estimated token, beat_of?(place of a reply) -> beat}
+--             scale? = tokens per estimated token, known? = a table {list = {}, seed = 0, n = 0} that
+--             remembers the parts of a conversation that only grows, beat_of?(place of a reply) -> beat}
 --     The request given is not changed; the one that comes back shares what it keeps.
 --     report = {dropped = beats, the newest 16, dropped_trips, dropped_messages, shortened,
 --               kept, seed_kept, before, after, limit, scale, over?}
@@ -35,20 +36,22 @@ local function answers(message)
   return false
 end
 
--- units gives the parts of a conversation that go as one: {first, last, prompt?} each,
--- and how many of them, from the first, are the seed.
-local function units(messages)
-  local list, seed = {}, 0
-  for i, message in ipairs(messages) do
-    local last = list[#list]
+-- units gives the parts of a conversation that go as one, {first, last, prompt?} each, and
+-- how many of them, from the first, are the seed. known is what it gave for the beginning
+-- of the same conversation.
+local function units(messages, known)
+  local list, seed = known.list, known.seed
+  for i = known.n + 1, #messages do
+    local last, message = list[#list], messages[i]
     if last and not last.prompt and answers(message) then
-      last.last = i
+      last.last, last.own = i, nil
     else
       local prompt = message.role == "user"
       list[#list + 1] = { first = i, last = i, prompt = prompt }
       if prompt and seed == #list - 1 then seed = #list end
     end
   end
+  known.seed, known.n = seed, #messages
   return list, seed
 end
 
@@ -59,21 +62,24 @@ local function size_of(sizes, unit)
 end
 
 -- chosen marks the units that stay, so that their size is at most room where dropping
--- alone can do it; it gives their size.
-local function chosen(list, seed, sizes, room)
+-- alone can do it; it gives their size. own says that sizes are the messages' own.
+local function chosen(list, seed, sizes, room, own)
   local total, newest_prompt = 0, nil
-  for k, unit in ipairs(list) do
-    unit.size, unit.keep = size_of(sizes, unit), true
-    total = total + unit.size
+  for k = 1, #list do
+    local unit = list[k]
+    local size = own and unit.own or size_of(sizes, unit)
+    if own then unit.own = size end
+    unit.size, unit.keep, total = size, true, total + size
     if unit.prompt then newest_prompt = k end
   end
   if total <= room then return total end
   local step = math.max(room / STEPS, 1)
   local goal = math.ceil((total - room) / step) * step
-  local spare = 0 -- what may go at all
-  for k = seed + 1, #list - 1 do
-    if k ~= newest_prompt then spare = spare + list[k].size end
+  local spare = total - list[#list].size -- what may go at all
+  for k = 1, seed do
+    if k < #list then spare = spare - list[k].size end
   end
+  if newest_prompt and newest_prompt > seed and newest_prompt < #list then spare = spare - list[newest_prompt].size end
   if spare < goal then goal = math.min(spare, total - room) end
   local gone = 0
   for k = seed + 1, #list - 1 do
@@ -117,10 +123,11 @@ end
 
 -- planned gives the messages that fit into room estimated tokens, their estimate, the
 -- units, and how many blocks were shortened.
-local function planned(messages, sizes, room)
+local function planned(messages, sizes, room, known)
   local effective, shortened, heads = sizes, 0, messages
   -- A single result that leaves no room for anything else.
-  for i, message in ipairs(messages) do
+  for i = 1, #messages do
+    local message = messages[i]
     if sizes[i] > room / 2 and answers(message) then
       if heads == messages then
         heads, effective = array(), {}
@@ -131,8 +138,9 @@ local function planned(messages, sizes, room)
       heads[i], effective[i], shortened = heads[i][1], effective[i][1], shortened + n
     end
   end
-  local list, seed = units(messages)
-  local total = chosen(list, seed, effective, room)
+  local list, seed = units(messages, known)
+  if #list == 0 then return array(), 0, list, 0, 0 end
+  local total = chosen(list, seed, effective, room, effective == sizes)
   local out, from = kept_of(heads, list)
   if total <= room then return out, total, list, seed, shortened end
   for attempt = 1, 2 do
@@ -199,8 +207,9 @@ return function(request, limit, opts)
     for i = 1, #messages do own[i] = sizes[i] end
   end
   local fitted, after, report
+  local known = opts.known or { list = {}, seed = 0, n = 0 }
   for _ = 1, ROUNDS do
-    local out, total, list, seed, shortened = planned(messages, own, limit / scale - overhead)
+    local out, total, list, seed, shortened = planned(messages, own, limit / scale - overhead, known)
     fitted, after = with_messages(request, out), math.ceil((total + overhead) * scale)
     report = report_of(messages, out, list, seed, opts.beat_of)
     report.shortened = shortened

@@ -3,8 +3,9 @@
 --   ok       {status, out}             out is the llm_result, with beat and tools
 --   refused  {status, reason, detail}  the model or its filter said no
 --   error    {status, kind, detail}    kind is the stage: conf, filter, call, state
---   stopped  {status, reason, tag, bound?}  the quota did not cover the beat; bound is "run"
---                                      when it was the run's pool
+--   stopped  {status, reason, tag?, bound?}  "budget": the quota did not cover the beat, bound is
+--                                      "run" when it was the run's pool; "context": not even the
+--                                      last message fits the window. No request was recorded
 --
 -- match is exhaustive: a missing arm and an unknown status both raise, so that a
 -- new outcome cannot pass a caller unseen.

@@ -65,7 +65,7 @@ M.window_report = t.shape({
 -- What a beat runs against.
 M.tool_spec = t.shape({
   description = optional(t.string), input_schema = optional(t.table), handler = optional(M.callable), group = optional(t.string),
-  read_only = optional(t.boolean), idempotent = optional(t.boolean), timeout = optional(t.number),
+  read_only = optional(t.boolean), idempotent = optional(t.boolean), repeatable = optional(t.boolean), timeout = optional(t.number),
   capabilities = optional(t.array_of(t.string)), registered = optional(t.boolean),
 })
 M.tool_entry = t.shape({ call_id = t.string, name = t.string, ok = t.boolean })

@@ -82,7 +82,10 @@ function M.of(device)
     return limit_of(window, window.max_output or asked)
   end
   if not facts or not facts.profile then return nil end
-  if facts.window == nil then facts.window = facts.profile() or false end
+  if facts.window == nil then
+    local good, found = pcall(facts.profile)
+    facts.window = good and found or false -- who cannot say it knows none
+  end
   window = facts.window
   if not window or type(window.context_window) ~= "number" then return nil end
   -- What a model can write at most is no reason to keep most of its window for it.
@@ -106,17 +109,18 @@ function M.apply(folder, track, request, limit, count)
   if not track.sizes then
     track.sizes, track.k, track.at, track.last, track.sum = {}, 0, 0, 0, 0
     track.before, track.told, track.thought = 0, 0, 0
+    track.known = { list = {}, seed = 0, n = 0 }
   end
   local overhead, list, sizes = estimate.envelope(request), folder.list, track.sizes
   for i = #sizes + 1, #list do sizes[i] = estimate.message(list[i]) end
   local scale = folder.unscaled and 1 or scale_of(folder, track, overhead)
   limit = shown(folder, sizes, overhead, scale, limit)
-  local own = sizes
-  if #request.messages > #list then
-    own = {}
+  local own, known = sizes, track.known
+  if #request.messages ~= #list then -- with an answer that is not final, or shorter than the log by now
+    own, known = {}, nil
     for i, size in ipairs(sizes) do own[i] = size end
   end
-  return fit(request, limit, { sizes = own, scale = scale, overhead = overhead, beat_of = beat_of(folder), count = count })
+  return fit(request, limit, { sizes = own, known = known, scale = scale, overhead = overhead, beat_of = beat_of(folder), count = count })
 end
 
 return M

@@ -61,7 +61,8 @@ function Port:open(conf)
       status = verdict.status, content = result.content, usage = result.usage, model = result.model,
       stop_reason = result.stop_reason, finish_reason = result.finish_reason, refusal = verdict.refusal,
     }
-  end, { max_tokens = conf.max_tokens, default = self.default_max_output, target = target })
+  end, { max_tokens = conf.max_tokens, default = self.default_max_output, target = target,
+    profile = function() return self:profile(conf) end })
 end
 
 -- facts asks what a model takes: the spec's own discover, else config.toml or the server.

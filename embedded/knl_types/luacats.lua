@@ -130,7 +130,7 @@ function knl.beat_done(session, beat, outcome) end
 
 ---Takes one tool call of a beat through the bus. Part of knl.beat.
 ---@param session knl.session
----@param call { beat: string, call_id: string, name: string, args?: table, refusal?: string, refusal_kind?: string, handler?: function, turn?: integer, contract?: { description?: string, input_schema?: table, group?: string, read_only?: boolean, idempotent?: boolean, timeout?: number, capabilities?: any[] } }
+---@param call { beat: string, call_id: string, name: string, args?: table, refusal?: string, refusal_kind?: string, handler?: function, turn?: integer, contract?: { description?: string, input_schema?: table, group?: string, read_only?: boolean, idempotent?: boolean, repeatable?: boolean, timeout?: number, capabilities?: any[] } }
 ---@return table result
 function knl.dispatch(session, call) end
 

@@ -137,7 +137,7 @@ local function new(given)
       if not why then return nil end
       local facts = given.ledger and given.ledger(events)
       local seq = session:append({ kind = "compact_started", data = { why = why } })
-      local outcome = beats.beat(knl, session, device:with({
+      local outcome = beats.beat(beats.native, session, device:with({
         fold = c.fold, filters = {}, tool_policy = function() return "deny", "a summary is being written" end,
         on_delta = function() end,
       }))

@@ -61,7 +61,7 @@ function M.carry(given)
   local max = options.number("carry", "max_bytes", given.max_bytes or 512, 1, true)
   local failed = given.failed == nil and failure or options.fn("carry", "failed", given.failed)
   return function(session)
-    if not knl.is_session(session) then options.fail("carry", "is bound to a session: policy.carry{…}(session)") end
+    if not log.is_session(session) then options.fail("carry", "is bound to a session: policy.carry{…}(session)") end
     return function(request)
       local beats = log.beats(session)
       local last = beats[#beats]

@@ -5,7 +5,7 @@
 --     beats   {id, seq, last, content, answered?, failed?, calls = {{id, name, args}}, results =
 --             {{call_id, ok, result}}} in order
 --     steps   calls and results in order: {call, result?}
---   log.events(of)  log.beats(of)
+--   log.events(of)  log.beats(of)  log.forget(id)  log.is_session(v)
 --   log.canonical(v) -> text     equal for equal values: keys sorted, 8 levels deep, functions
 --                                by their type
 --   log.signature(beat) -> text  of a beat's calls, or of its text where it called nothing
@@ -16,7 +16,7 @@
 
 local beat = require("knl.beat")
 
-local M = {}
+local M = { is_session = beat.native.is_session }
 
 local DEPTH = 8
 local MAX_KEPT = 16 -- sessions of each half: those that were not asked for since it filled go
@@ -69,20 +69,26 @@ local function state_of(id)
 end
 
 function M.read(of)
-  if not knl.is_session(of) then
+  if not M.is_session(of) then
     if type(of) ~= "table" then error("policy: log: validation: takes a session or a list of events, got a " .. type(of), 0) end
     local state = fresh()
     for _, event in ipairs(of) do step(state, event) end
     return state
   end
   local state = state_of(of:id())
-  beat.pages(knl, of, state.from, function(event)
+  beat.pages(beat.native, of, state.from, function(event)
     -- Another task may have read it while this one was waiting.
     if event.seq < state.from then return end
     step(state, event)
     state.from = event.seq + 1
   end)
   return state
+end
+
+-- forget drops what is kept of a session that has ended.
+function M.forget(id)
+  if kept[id] then count = count - 1 end
+  kept[id], older[id] = nil, nil
 end
 
 function M.events(of) return M.read(of).events end

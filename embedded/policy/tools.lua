@@ -38,7 +38,7 @@ local function wrapped(who, tools, around)
 end
 
 local function bound(who, session)
-  if not knl.is_session(session) then options.fail(who, "is bound to a session first: policy." .. who .. "{…}(session)(tools)") end
+  if not log.is_session(session) then options.fail(who, "is bound to a session first: policy." .. who .. "{…}(session)(tools)") end
 end
 
 function M.result_cap(given)

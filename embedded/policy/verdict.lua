@@ -102,7 +102,7 @@ return function(given)
   if type(kind) ~= "string" or kind == "" then options.fail("verdict", "kind must be the name of an event kind") end
   local timeout = checked_timeout(given.timeout)
   return function(session, out)
-    if not knl.is_session(session) then options.fail("verdict", "the check takes a session and what the beat brought") end
+    if not log.is_session(session) then options.fail("verdict", "the check takes a session and what the beat brought") end
     local events = log.events(session)
     local list, last = earlier(events, kind)
     if run == nil then

@@ -139,6 +139,9 @@ local function new(given)
     return room.limit, count
   end
 
+  -- read_events is for knl.beat, too: the events of a session, of which only the new ones are read.
+  methods.read_events = log.events
+
   function methods.fits(self, session, device)
     local _, report = self(log.events(session), device)
     if report.over then return "context", report.after, report.limit end

@@ -17,6 +17,7 @@ type Contract struct {
 	Capabilities []string
 	ReadOnly     bool          // changes nothing: may run beside others of its kind
 	Idempotent   bool          // running it twice is running it once
+	Repeatable   bool          // is meant to be called again with the same arguments
 	Timeout      time.Duration // of one call; 0: no bound but the run's
 }
 

@@ -149,6 +149,9 @@ func (s *Sender) ask(ctx context.Context, t Target) (Window, error) {
 		m, err := get(t.root(), "api/show", map[string]any{"model": t.Model})
 		return shown(m), err
 	}
+	if u, err := url.Parse(t.BaseURL); err == nil && u.Hostname() == "api.openai.com" {
+		return Window{}, nil // it lists names and nothing else
+	}
 	m, err := get(t.BaseURL, "models", nil)
 	if err != nil {
 		return Window{}, err

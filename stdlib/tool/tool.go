@@ -23,6 +23,7 @@ func ContractFields() []vm.Param {
 		{Name: "group", Type: vm.String, Optional: true},
 		{Name: "read_only", Type: vm.Boolean, Optional: true, Doc: "changes nothing: may run beside others"},
 		{Name: "idempotent", Type: vm.Boolean, Optional: true, Doc: "running it twice is running it once"},
+		{Name: "repeatable", Type: vm.Boolean, Optional: true, Doc: "asking again and again is how it is used (polling): no loop is seen in it"},
 		{Name: "timeout", Type: vm.Number, Optional: true, Doc: "seconds of one call"},
 		{Name: "capabilities", Type: vm.List, Optional: true},
 	}
@@ -32,7 +33,7 @@ func ContractFields() []vm.Param {
 func ContractOf(name string, o vm.Opts) tool.Contract {
 	c := tool.Contract{
 		Name: name, Description: o.Str("description", ""), Group: o.Str("group", ""),
-		ReadOnly: o.Bool("read_only", false), Idempotent: o.Bool("idempotent", false),
+		ReadOnly: o.Bool("read_only", false), Idempotent: o.Bool("idempotent", false), Repeatable: o.Bool("repeatable", false),
 		Timeout: time.Duration(o.Float("timeout", 0) * float64(time.Second)),
 	}
 	if schema, ok := o["input_schema"].(map[string]any); ok {
@@ -177,6 +178,9 @@ func schemaOf(c tool.Contract) map[string]any {
 	m := map[string]any{"name": c.Name, "description": c.Description, "input_schema": input}
 	if c.Group != "" {
 		m["group"] = c.Group
+	}
+	if c.Repeatable {
+		m["repeatable"] = true
 	}
 	return m
 }
