@@ -77,16 +77,17 @@ local function copy(v)
   return setmetatable(out, getmetatable(v))
 end
 
--- begins reports whether a list begins with the kept messages.
-local function begins(list, kept)
-  if type(list) ~= "table" or #list < #kept then return false end
+-- common counts the messages, from the first, in which a list is as the kept ones are.
+local function common(list, kept)
+  if type(list) ~= "table" then return 0 end
   for i, message in ipairs(kept) do
-    if not table.same(list[i], message) then return false end
+    if list[i] == nil or not table.same(list[i], message) then return i - 1 end
   end
-  return true
+  return #kept
 end
 
-local function unchanged(list, kept) return type(list) == "table" and #list == #kept and begins(list, kept) end
+-- begins reports whether a list begins with the kept messages.
+local function begins(list, kept) return common(list, kept) == #kept end
 
 -- shown gives copies of the kept messages, the same ones at each beat as long as
 -- nobody changed them.
@@ -302,7 +303,7 @@ local function finish(native, session, device, beat, request, kept)
     session = session, beat = beat, on_delta = device.on_delta,
     kept = kept and {
       wire = kept.state.wire, messages = kept.messages,
-      intact = function(messages) return not kept.seen or unchanged(messages, kept.messages) end,
+      intact = function(messages) return kept.seen and common(messages, kept.messages) or #kept.messages end,
     },
   })
   if failure then return failed(native, session, beat, failure) end

@@ -120,18 +120,18 @@ local function translated(message, offered)
   return { role = message.role == "assistant" and "assistant" or "user", content = blocks }
 end
 
--- kept_list appends the wire forms of messages that never change: those that were not
+-- kept_list appends the wire forms of the first n messages, which never change: those that were not
 -- sent before are translated and encoded, once.
-local function kept_list(kept, out, offered)
+local function kept_list(kept, n, out, offered)
   kept.wire.anthropic = kept.wire.anthropic or { list = {}, ends = {} }
   local list, ends, messages = kept.wire.anthropic.list, kept.wire.anthropic.ends, kept.messages
-  for i = #ends + 1, #messages do
+  for i = #ends + 1, n do
     local message = translated(messages[i], offered)
     if message then list[#list + 1] = knl.pack(message) end
     ends[i] = #list
   end
   local before = #out
-  for i = 1, ends[#messages] or 0 do out[before + i] = list[i] end
+  for i = 1, ends[n] or 0 do out[before + i] = list[i] end
 end
 
 function M.list(request, kept)
@@ -141,11 +141,9 @@ function M.list(request, kept)
   if first and (first.role == "assistant" or not translated(first, offered)) then
     out[1] = { role = "user", content = BEGIN }
   end
-  if kept and kept.intact(request.messages) then
-    kept_list(kept, out, offered)
-    return out
-  end
-  for _, message in ipairs(request.messages) do out[#out + 1] = translated(message, offered) end
+  local same = kept and kept.intact(request.messages) or 0
+  if same > 0 then kept_list(kept, same, out, offered) end
+  for i = same + 1, #request.messages do out[#out + 1] = translated(request.messages[i], offered) end
   return out
 end
 

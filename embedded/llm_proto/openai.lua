@@ -1,7 +1,7 @@
 -- llm_proto.openai: OpenAI Chat Completions, in four dialects.
 --
 --   build(request, conf, target, kept?) -> wire | nil, call_error
---     kept = {messages, wire, intact(messages)}: the conversation that the request is
+--     kept = {messages, wire, intact(messages) -> n}: the conversation that the request is
 --     made of; its messages keep their wire form in wire from one call to the next
 --   parse(raw, wire)             -> result | nil, call_error
 --

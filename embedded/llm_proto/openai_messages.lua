@@ -90,20 +90,20 @@ local function translated(message, out, offered)
   end
 end
 
--- kept_messages appends the wire forms of messages that never change: those that
+-- kept_messages appends the wire forms of the first n messages that never change: those that
 -- were not sent before are translated and encoded, once.
-local function kept_messages(kept, out, offered)
+local function kept_messages(kept, n, out, offered)
   local wire, messages = kept.wire, kept.messages
   wire.list, wire.ends = wire.list or {}, wire.ends or {}
   local list, ends = wire.list, wire.ends
-  for i = #ends + 1, #messages do
+  for i = #ends + 1, n do
     local fresh = {}
     translated(messages[i], fresh, offered)
     for _, message in ipairs(fresh) do list[#list + 1] = knl.pack(message) end
     ends[i] = #list
   end
   local before = #out
-  for i = 1, ends[#messages] or 0 do out[before + i] = list[i] end
+  for i = 1, ends[n] or 0 do out[before + i] = list[i] end
 end
 
 return function(request, alternate, kept)
@@ -114,10 +114,8 @@ return function(request, alternate, kept)
     if type(system) == "table" then system = joined(system, "text", "text") end
     out[1] = { role = "system", content = clean(system) }
   end
-  if kept and not alternate and kept.intact(request.messages) then
-    kept_messages(kept, out, offered)
-    return out
-  end
-  for _, message in ipairs(request.messages) do translated(message, out, offered) end
+  local same = kept and not alternate and kept.intact(request.messages) or 0
+  if same > 0 then kept_messages(kept, same, out, offered) end
+  for i = same + 1, #request.messages do translated(request.messages[i], out, offered) end
   return alternate and merge(out) or out
 end

@@ -51,6 +51,7 @@ type Store struct {
 	conn   *sql.Conn // the writer's, of write
 	read   *reader
 	tails  *tails
+	asks   querying
 }
 
 var _ store.Store = (*Store)(nil)
@@ -118,11 +119,15 @@ func (s *Store) open(ctx context.Context, o Options, dsn, ownersDir string) (_ *
 	if err != nil {
 		return nil, err
 	}
-	s.read = newReader(openDB(dsn+"mode=ro&_pragma=query_only(1)", readers), &s.gate, s.path)
+	s.read = newReader(openDB(readOnly(dsn), readers), &s.gate, s.path)
+	s.asks.dsn = readOnly(dsn) + fmt.Sprintf("&_pragma=busy_timeout(%d)", BusyTimeout.Milliseconds())
 	s.tails = &tails{of: map[string]*tail{}}
 	s.writer = startWriter(newTx(s.conn, o.Now, s.path, s.redact, s.tails), &s.gate, s.path)
 	return s, nil
 }
+
+// readOnly is how a database is opened that is only read.
+func readOnly(dsn string) string { return dsn + "mode=ro&_pragma=query_only(1)" }
 
 func openDB(dsn string, conns int) *sql.DB {
 	db, err := sql.Open("sqlite", fmt.Sprintf("%s&_pragma=busy_timeout(%d)", dsn, BusyTimeout.Milliseconds()))
@@ -201,7 +206,7 @@ func (s *Store) Close() error {
 
 // release lets go of everything that was opened so far.
 func (s *Store) release() error {
-	var errs []error
+	errs := []error{s.asks.close()}
 	if s.read != nil {
 		errs = append(errs, s.read.close())
 	}
