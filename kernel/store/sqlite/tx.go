@@ -36,6 +36,33 @@ type known struct {
 	ends     map[string]end
 	nodes    map[event.Hash]int64 // message lists by node
 	contents map[event.Hash]int64 // content by hash
+	rows     map[rowKey]row       // of projections
+}
+
+// rowKey names a row of a projection.
+type rowKey struct {
+	table store.Table
+	key   string
+}
+
+// row is the value of a row; one that does not exist is known too.
+type row struct {
+	value string
+	ok    bool
+}
+
+// maxRowBytes is the largest row that is remembered.
+const maxRowBytes = 4096
+
+func (k *known) keepRow(key rowKey, r row) {
+	if len(r.value) > maxRowBytes {
+		delete(k.rows, key)
+		return
+	}
+	if len(k.rows) >= maxKnown {
+		clear(k.rows)
+	}
+	k.rows[key] = r
 }
 
 // end is the end of a stream and the stream's id.
@@ -48,7 +75,7 @@ type end struct {
 const maxKnown = 8192
 
 func (k *known) forget() {
-	k.ends, k.nodes, k.contents = map[string]end{}, map[event.Hash]int64{}, map[event.Hash]int64{}
+	k.ends, k.nodes, k.contents, k.rows = map[string]end{}, map[event.Hash]int64{}, map[event.Hash]int64{}, map[rowKey]row{}
 }
 
 func newTx(conn *sql.Conn, now func() time.Time, path string, redact encode.Redactor, tails *tails) *tx {

@@ -66,9 +66,18 @@ func (v *view) Row(table store.Table, key string) ([]byte, bool, error) {
 	if err != nil {
 		return nil, false, err
 	}
-	var value []byte
-	ok, err := t.row(selectRow, []any{string(table), key}, &value)
-	return value, ok, err
+	k := rowKey{table, key}
+	r, have := t.known.rows[k]
+	if !have {
+		if r.ok, err = t.row(selectRow, []any{string(table), key}, &r.value); err != nil {
+			return nil, false, err
+		}
+		t.known.keepRow(k, r)
+	}
+	if !r.ok {
+		return nil, false, nil
+	}
+	return []byte(r.value), true, nil
 }
 
 func (v *view) PutRow(table store.Table, key string, value []byte) error {
@@ -82,6 +91,9 @@ func (v *view) PutRow(table store.Table, key string, value []byte) error {
 	}
 	_, err = t.exec("INSERT INTO projection (tab, key, value) VALUES (?1, ?2, ?3) ON CONFLICT (tab, key) DO UPDATE SET value = ?3",
 		string(table), key, string(clean))
+	if err == nil {
+		t.known.keepRow(rowKey{table, key}, row{value: string(clean), ok: true})
+	}
 	return err
 }
 
@@ -91,6 +103,9 @@ func (v *view) DeleteRow(table store.Table, key string) error {
 		return err
 	}
 	_, err = t.exec("DELETE FROM projection WHERE tab = ? AND key = ?", string(table), key)
+	if err == nil {
+		t.known.keepRow(rowKey{table, key}, row{})
+	}
 	return err
 }
 
