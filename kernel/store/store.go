@@ -20,8 +20,9 @@ type Store interface {
 	// Write runs fn in one write transaction and returns when what it wrote is
 	// durable. Transactions of concurrent callers are gathered into one commit,
 	// in the order of arrival; when fn fails, what it wrote is undone and nobody
-	// else's. fn runs on the writer's goroutine: it must not wait and must not
-	// call the Store. A ctx that ends before fn has begun gives Cancelled; after
+	// else's. fn must not wait and must not call the Store. It may run twice, where
+	// another that shares its commit fails: what it leaves outside of the transaction
+	// is that of its last run. A ctx that ends before fn has begun gives Cancelled; after
 	// that the write is carried through.
 	Write(ctx context.Context, fn func(Tx) error) error
 

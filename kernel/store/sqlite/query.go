@@ -87,7 +87,7 @@ func (q *querying) close() error {
 //     other table, whatever the text says;
 //   - the connection is of its own, opened read-only with query_only;
 //   - limits of the connection bound each value, the columns and the program;
-//   - the deadline interrupts SQLite every 1,000 steps, and the functions whose time is
+//   - the deadline interrupts SQLite, and the functions whose time is
 //     not linear in their arguments are replaced by ones that look at it.
 //
 // Memory is bounded by MaxQueryValue times the columns that a statement computes;
@@ -115,11 +115,15 @@ func (s *Store) Ask(ctx context.Context, q store.Question) (a store.Answer, err 
 	g := &on.guard
 	g.asked, g.why = 0, ""
 	g.over.Store(false)
-	defer context.AfterFunc(ctx, func() { g.over.Store(true) })()
-	c, err := on.conn(ctx)
+	// The driver is given no context to end by: it would give the connection up, and
+	// what it does about one is done here.
+	quiet := context.WithoutCancel(ctx)
+	c, err := on.conn(quiet)
 	if err == nil {
-		defer c.Close()
-		a, err = ask(ctx, c, b, q.Limit)
+		stop := g.watch(ctx)
+		a, err = ask(quiet, c, b, q.Limit)
+		stop()
+		c.Close() //nolint:errcheck // back to its pool of one
 	}
 	if err != nil {
 		return store.Answer{}, askError(ctx, s.path, g, q, err)

@@ -51,7 +51,7 @@ func bind(tokens []token, q store.Question) (bound, error) {
 		var v any
 		switch {
 		case t.text == "?":
-			if position == len(q.Params) {
+			if position >= len(q.Params) {
 				position++
 				continue // counted below
 			}

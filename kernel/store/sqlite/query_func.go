@@ -16,6 +16,8 @@ import (
 // errOver ends a function whose query is over; what the caller reads is the timeout.
 var errOver = errors.New("the query is over")
 
+var errArguments = errors.New("wrong number of arguments")
+
 // functions replaces those of SQLite whose time grows with the product of their
 // arguments, and which nothing can interrupt: with two texts of 16 MB one call of
 // instr would run for hours.
@@ -37,21 +39,32 @@ func (g *guard) functions(d *sqlite.Driver) error {
 	}
 	add("instr", 2, instr)
 	add("replace", 3, replace)
+	// A driver has one function of a name: these take what SQLite's own take.
 	for name, sides := range map[string][2]bool{"trim": {true, true}, "ltrim": {true, false}, "rtrim": {false, true}} {
-		add(name, 1, func(a []driver.Value) (driver.Value, error) { return trim(text(a[0]), " ", sides), nil })
-		add(name, 2, func(a []driver.Value) (driver.Value, error) { return trim(text(a[0]), text(a[1]), sides), nil })
+		add(name, -1, func(a []driver.Value) (driver.Value, error) {
+			switch len(a) {
+			case 1:
+				return trim(text(a[0]), " ", sides), nil
+			case 2:
+				return trim(text(a[0]), text(a[1]), sides), nil
+			}
+			return nil, errArguments
+		})
 	}
-	like := func(a []driver.Value, escape rune) (driver.Value, error) {
-		m := matcher{guard: g, many: '%', one: '_', escape: escape, fold: true}
-		return m.match([]rune(text(a[0])), []rune(text(a[1])))
-	}
-	add("like", 2, func(a []driver.Value) (driver.Value, error) { return like(a, -1) })
-	add("like", 3, func(a []driver.Value) (driver.Value, error) {
-		e := []rune(text(a[2]))
-		if len(e) != 1 {
-			return nil, errors.New("ESCAPE expression must be a single character")
+	add("like", -1, func(a []driver.Value) (driver.Value, error) {
+		m := matcher{guard: g, many: '%', one: '_', escape: -1, fold: true}
+		switch len(a) {
+		case 3:
+			e := []rune(text(a[2]))
+			if len(e) != 1 {
+				return nil, errors.New("ESCAPE expression must be a single character")
+			}
+			m.escape = e[0]
+		case 2:
+		default:
+			return nil, errArguments
 		}
-		return like(a, e[0])
+		return m.match([]rune(text(a[0])), []rune(text(a[1])))
 	})
 	add("glob", 2, func(a []driver.Value) (driver.Value, error) {
 		m := matcher{guard: g, many: '*', one: '?', escape: -1, classes: true}
@@ -136,7 +149,7 @@ func (m matcher) match(pattern, s []rune) (driver.Value, error) {
 		if steps&0xffff == 0xffff && m.guard.over.Load() {
 			return nil, errOver
 		}
-		if p < len(pattern) && pattern[p] == m.many {
+		if p < len(pattern) && pattern[p] == m.many && m.many != m.escape {
 			star, from = p, i
 			p++
 			continue

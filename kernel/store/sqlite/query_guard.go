@@ -4,8 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"reflect"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	driver "modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -19,6 +21,7 @@ import (
 // own machine ends too.
 type guard struct {
 	over  atomic.Bool
+	db    uintptr // SQLite's handle of the connection
 	asked int
 	why   string // the first refusal
 }
@@ -27,8 +30,14 @@ type guard struct {
 // of itself again and again is refused while it is compiled.
 const maxAsked = 100_000
 
-// behindEvents are the tables that the view is made of. They are read through it.
+// behindEvents are the tables that the view is made of. They are read through it; what
+// SQLite asks without a column may be the view, put into the statement, or their count.
 const behindEvents = " event stream content message "
+
+// insideEvents are the names by which SQLite says that it is the view that reads: its
+// own and those of the expressions in it. A statement that gives one of these names to
+// an expression of its own reads the tables, which hold what the view shows.
+const insideEvents = " events filled tail ref chain list "
 
 // tablesAllowed have no side effect; json_each and json_tree are functions.
 const tablesAllowed = " events json_each json_tree "
@@ -73,7 +82,7 @@ func (g *guard) authorize(action driver.AuthorizerActionCode, a, b, _, view stri
 	case driver.AuthRead:
 		name := strings.ToLower(a)
 		switch {
-		case listed(tablesAllowed, name), view == "events" && listed(behindEvents, name):
+		case listed(tablesAllowed, name), listed(behindEvents, name) && (b == "" || listed(insideEvents, view)):
 			return driver.AuthorizerOK
 		case b == "" && !reserved(name):
 			return driver.AuthorizerOK // of a common table expression no column is read
@@ -90,7 +99,7 @@ func reserved(name string) bool {
 			return true
 		}
 	}
-	return name == "projection" || listed(behindEvents, name)
+	return name == "projection"
 }
 
 func (g *guard) deny(format string, args ...any) driver.AuthorizerReturnCode {
@@ -118,6 +127,47 @@ func limits() map[int]int {
 	}
 }
 
+// handleOf gives the connection's handle, for sqlite3_interrupt. The driver interrupts
+// a statement by its context only until its first row, and has no call for the rest.
+func handleOf(c any) (uintptr, bool) {
+	v := reflect.ValueOf(c)
+	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
+		return 0, false
+	}
+	db := v.Elem().FieldByName("db")
+	if db.Kind() != reflect.Uintptr {
+		return 0, false
+	}
+	return uintptr(db.Uint()), db.Uint() != 0
+}
+
+// watch interrupts what runs on the connection when ctx ends, until stop is called,
+// which waits for it. Once is not enough: SQLite forgets an interrupt that comes
+// before a statement has begun.
+func (g *guard) watch(ctx context.Context) (stop func()) {
+	quit, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		select {
+		case <-quit:
+			return
+		case <-ctx.Done():
+		}
+		g.over.Store(true)
+		again := time.NewTicker(5 * time.Millisecond)
+		defer again.Stop()
+		for {
+			sqlite3.Xsqlite3_interrupt(nil, g.db)
+			select {
+			case <-quit:
+				return
+			case <-again.C:
+			}
+		}
+	}()
+	return func() { close(quit); <-done }
+}
+
 // asking is one connection that answers queries, with its guard.
 type asking struct {
 	db    *sql.DB
@@ -135,6 +185,9 @@ func newAsking(dsn string) (*asking, error) {
 		r, ok := c.(driver.AuthorizerRegisterer)
 		if !ok {
 			return kernel.Errorf(opQuery, kernel.Unsupported, "the driver has no authorizer")
+		}
+		if a.guard.db, ok = handleOf(c); !ok {
+			return kernel.Errorf(opQuery, kernel.Unsupported, "the driver's queries cannot be interrupted")
 		}
 		return r.RegisterAuthorizer(a.guard.authorize)
 	})

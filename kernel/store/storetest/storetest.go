@@ -57,6 +57,9 @@ func Run(t *testing.T, sub Subject) {
 		"TwoOpeningsInterleave":             twoOpenings,
 		"AnOwnerLivesAsLongAsItsOpening":    ownerLives,
 		"StreamsAreListedWithTheirHeads":    streams,
+		"QueriesAnswerFromTheView":          queries,
+		"WhatIsNoQueryIsRefused":            refusedQueries,
+		"ARunawayQueryEndsInTime":           runawayQueries,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
