@@ -12,9 +12,9 @@ import (
 
 const childRuns = 300
 
-// children compares a trivial command through the guard with os/exec; they take
+// trivialChild compares a trivial command through the guard with os/exec; they take
 // turns.
-func children(p place) ([]figure, error) {
+func trivialChild(p place) ([]figure, error) {
 	dir, err := p.sub("child")
 	if err != nil {
 		return nil, err

@@ -22,6 +22,11 @@ func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 // block runs a script in this process and gives its value and the workspace, which
 // the caller closes.
 func block(dir, url, src string) (any, *ashlar.Workspace, error) {
+	return boundedBlock(dir, url, src, ashlar.Bounds{})
+}
+
+// boundedBlock is block with bounds.
+func boundedBlock(dir, url, src string, bounds ashlar.Bounds) (any, *ashlar.Workspace, error) {
 	script := filepath.Join(dir, "block.lua")
 	if err := os.WriteFile(script, []byte(src), 0o600); err != nil {
 		return nil, nil, err
@@ -30,7 +35,7 @@ func block(dir, url, src string) (any, *ashlar.Workspace, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	r, err := ws.Prepare(ashlar.Task{Script: script})
+	r, err := ws.Prepare(ashlar.Task{Script: script, Bounds: bounds})
 	if err != nil {
 		return nil, nil, err
 	}

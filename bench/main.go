@@ -59,8 +59,11 @@ var measurements = []struct {
 	{"tasks", tasks},
 	{"process", processes},
 	{"tools", toolBeats},
+	{"policy", policies},
+	{"fold", folds},
+	{"children", supervised},
 	{"growth", growth},
-	{"child", children},
+	{"child", trivialChild},
 }
 
 func main() {
@@ -68,7 +71,7 @@ func main() {
 	if len(os.Args) > 2 && os.Args[1] == peakArg {
 		os.Exit(bePeak(os.Args[2:]))
 	}
-	only := flag.String("only", "", "comma-separated `names`: beat, store, tasks, process, tools, growth, child")
+	only := flag.String("only", "", "comma-separated `names`: beat, store, tasks, process, tools, policy, fold, children, growth, child")
 	keep := flag.String("dir", "", "work in this `folder`, on the disk to be measured, and keep it")
 	flag.Parse()
 	code, err := run(*only, *keep)

@@ -16,6 +16,7 @@ type model struct {
 	url    string
 	server *http.Server
 	reply  func(n int) (text, tool, args string) // a text, or a call
+	wait   time.Duration                         // before each answer; set before the first request
 
 	mu   sync.Mutex
 	n    int
@@ -45,6 +46,7 @@ func (m *model) chat(w http.ResponseWriter, r *http.Request) {
 	m.came = append(m.came, came)
 	m.mu.Unlock()
 	text, tool, args := m.reply(n)
+	time.Sleep(m.wait)
 	delta, finish := fmt.Sprintf(`{"role":"assistant","content":%q}`, text), "stop"
 	if tool != "" {
 		delta = fmt.Sprintf(`{"role":"assistant","tool_calls":[{"index":0,"id":"call_%d","type":"function","function":{"name":%q,"arguments":%q}}]}`, n, tool, args)
