@@ -6,7 +6,7 @@ LDFLAGS := -s -w -X ashlar.Version=$(shell cat VERSION)
 
 export CGO_ENABLED ?= 0
 
-.PHONY: build test race vet lint fmt bench demo live test-crash check clean
+.PHONY: build test race vet lint fmt bench demo live interop test-crash check clean
 
 build: $(BIN)
 
@@ -60,6 +60,10 @@ demo: build
 # The same block on a real model behind a real server, installed outside the repository.
 live: build
 	@testdata/live/run.sh $(BIN)
+
+# 500 agents on a model server by others (npm, loopback) that misbehaves.
+interop:
+	@testdata/suites/aimock/run.sh $(GO)
 
 clean:
 	rm -rf bin

@@ -75,6 +75,6 @@ func (s *spans) close(limit time.Duration) {
 		return
 	}
 	if lost, reason := s.made.Close(limit); lost > 0 {
-		s.notice(fmt.Sprintf("OpenTelemetry: %d spans were not delivered: %s", lost, reason))
+		s.notice(fmt.Sprintf("OpenTelemetry: spans not delivered: %d (%s)", lost, reason))
 	}
 }

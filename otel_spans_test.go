@@ -41,10 +41,7 @@ func newCollector(t *testing.T, answer http.HandlerFunc) *collector {
 		}
 		_, _ = w.Write([]byte("{}"))
 	}))
-	t.Cleanup(func() {
-		c.CloseClientConnections()
-		c.Close()
-	})
+	t.Cleanup(c.Close)
 	return c
 }
 
@@ -321,15 +318,17 @@ func TestABrokenCollectorCostsSpansAndNothingElse(t *testing.T) {
 		most    time.Duration
 		says    string
 	}{
-		"refuses":   {url: "http://127.0.0.1:1", says: "1 spans were not delivered: the collector cannot be reached"},
-		"fails":     {answer: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }, says: "1 spans were not delivered: the collector answered with status 503"},
-		"redirects": {answer: func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://127.0.0.1:1/", 307) }, says: "status 307"},
+		"refuses": {url: "http://127.0.0.1:1", says: "spans not delivered: 1 (the collector cannot be reached"},
+		"fails":   {answer: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }, says: "spans not delivered: 1 (the collector answered with status 503"},
+		"redirects": {answer: func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusTemporaryRedirect)
+		}, says: "status 307"},
 		"rejects": {answer: func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write([]byte(`{"partialSuccess":{"rejectedSpans":"1"}}`))
-		}, says: "rejected 1 spans"},
-		"nonsense":                  {answer: func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }},
-		"hangs":                     {answer: hangs, atLeast: time.Second, most: 6 * time.Second, says: "1 spans were not delivered: the run ended before"},
-		"hangs up":                  {answer: func(w http.ResponseWriter, _ *http.Request) { panic(http.ErrAbortHandler) }, says: "broke the connection off"},
+		}, says: "rejected 1 of 1 spans"},
+		"nonsense": {answer: func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }},
+		"hangs":    {answer: hangs, atLeast: time.Second, most: 6 * time.Second, says: "spans not delivered: 1 (the run ended before"},
+		"hangs up": {answer: func(w http.ResponseWriter, _ *http.Request) { panic(http.ErrAbortHandler) }, says: "broke the connection off"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -360,7 +359,7 @@ func TestACutRunWaitsLessForACollector(t *testing.T) {
 	if took := time.Since(start); res.StoppedBy != "deadline" || took >= 100*time.Millisecond+ashlar.StreamFlush {
 		t.Errorf("stopped by %q after %s", res.StoppedBy, took)
 	}
-	contains(t, notices, "1 spans were not delivered")
+	contains(t, notices, "spans not delivered: 1 (")
 	all, _ := c.spans(t)
 	if len(all) != 1 || all[0].Status != 2 || all[0].Attrs["error.type"] == "" || all[0].Attrs["ashlar.run.stopped_by"] != "deadline" {
 		t.Errorf("%v", all)

@@ -24,10 +24,7 @@ type sink struct {
 
 func (s *sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.block != nil {
-		select {
-		case <-s.block:
-		case <-r.Context().Done():
-		}
+		<-s.block
 		return
 	}
 	var m struct {
@@ -64,7 +61,9 @@ func start(t *testing.T, s *sink) *Spans {
 	t.Helper()
 	server := httptest.NewServer(s)
 	t.Cleanup(func() {
-		server.CloseClientConnections()
+		if s.block != nil {
+			close(s.block)
+		}
 		server.Close()
 	})
 	return Start(otlp.Config{URL: server.URL, Timeout: 10 * time.Second}, Options{Identity: own.Identity{TraceID: "t"}, Run: "r"})

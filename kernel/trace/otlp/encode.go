@@ -140,7 +140,7 @@ func attributes(list []attribute.KeyValue) []keyValue {
 			f := a.Value.AsFloat64()
 			kv.Value.Double = &f
 		default: // a list is its text: no span here has one
-			s := text(a.Value.Emit())
+			s := text(a.Value.String())
 			kv.Value.String = &s
 		}
 		out = append(out, kv)

@@ -92,7 +92,7 @@ func (e *Exporter) send(ctx context.Context, spans []sdk.ReadOnlySpan) (taken in
 	}
 	rejected := rejectedOf(reply, int64(len(spans)))
 	if rejected > 0 {
-		err = fmt.Errorf("the collector rejected %d spans", rejected)
+		err = fmt.Errorf("the collector rejected %d of %d spans", rejected, len(spans))
 	}
 	return int64(len(spans)) - rejected, err
 }
