@@ -17,14 +17,28 @@ local pick, refuse, dropped = fields.pick, fields.refuse, fields.dropped
 
 local M = {}
 
+local function set(list)
+  local out = {}
+  for _, key in ipairs(list) do out[key] = true end
+  return out
+end
+
 -- Fields that go through as they are.
-local PLAIN = {
+local PLAIN = set({
   "temperature", "top_p", "stop", "seed", "presence_penalty", "frequency_penalty",
   "parallel_tool_calls", "user", "logprobs", "n", "metadata", "service_tier", "prompt_cache_key",
-}
+})
 
 -- Fields of the other wire.
-local FOREIGN = { "cache_control", "context_management", "context_management_config", "betas" }
+local FOREIGN = set({ "cache_control", "context_management", "context_management_config", "betas" })
+
+-- take puts the plain fields of request or conf into a body. It goes along what is
+-- there, which is little, and not along all that there could be.
+local function take(body, from, foreign)
+  for key, value in pairs(from) do
+    if PLAIN[key] then body[key] = value elseif FOREIGN[key] then foreign[key] = value end
+  end
+end
 
 local function reasoning(model)
   return model:match("^o%d") ~= nil or model:match("^gpt%-5") ~= nil
@@ -153,7 +167,9 @@ function M.build(request, conf, target, kept)
   if bad_form then return nil, bad_form end
   local thinking = pick(request, conf, "thinking")
   local body = { model = model }
-  for _, key in ipairs(PLAIN) do body[key] = pick(request, conf, key) end
+  local foreign = {}
+  take(body, conf, foreign)
+  take(body, request, foreign)
   local max_tokens = set_limits(body, request, conf, target)
   local problem = refused(request, model, dialect, thinking, max_tokens)
   if problem then return refuse(problem) end
@@ -161,8 +177,8 @@ function M.build(request, conf, target, kept)
   set_thinking(body, thinking, dialect)
   set_tools(body, request, choice, dialect)
   if body.parallel_tool_calls ~= nil and not body.tools then body.parallel_tool_calls = nil end
-  for _, key in ipairs(FOREIGN) do
-    if pick(request, conf, key) then dropped("provider openai", key) end
+  for key, value in pairs(foreign) do
+    if value then dropped("provider openai", key) end
   end
   add_messages(body, request, conf, kept)
   for key, value in pairs(pick(request, conf, "extra_body") or {}) do body[key] = value end
