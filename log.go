@@ -66,7 +66,7 @@ func (l *Log) Sessions(ctx context.Context, after string, limit int, labels map[
 		}
 		for _, h := range heads {
 			after = h.Stream
-			if strings.HasPrefix(h.Stream, "run:") {
+			if strings.HasPrefix(h.Stream, "run:") || h.Stream == event.Audit {
 				continue
 			}
 			info, err := l.session(ctx, h)

@@ -40,7 +40,7 @@ func newLog(p *process) *cobra.Command {
 	}
 	c.PersistentFlags().StringVar(&f.store, "store", "", "sqlite:PATH (default ASHLAR_STORE, then $ASHLAR_HOME/kernel.db)")
 	c.PersistentFlags().BoolVar(&f.json, "json", false, "print JSON")
-	c.AddCommand(newLogSessions(p, &f), newLogShow(p, &f), newLogExport(p, &f))
+	c.AddCommand(newLogSessions(p, &f), newLogShow(p, &f), newLogExport(p, &f), newLogRm(p, &f), newLogPrune(p, &f))
 	return c
 }
 

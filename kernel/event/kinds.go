@@ -16,7 +16,11 @@ const (
 	RunWaiting = "run_waiting"
 	RunSettled = "run_settled"
 	Syscall    = "syscall"
-	Handover   = "handover"
+
+	// In the stream Audit: what was taken out of the log, and why.
+	SessionRemoved = "session_removed"
+	RunRemoved     = "run_removed"
+	Handover       = "handover"
 )
 
 // Kinds of a beat, which its author writes; the kernel reads some of them.
@@ -33,12 +37,15 @@ const (
 	ToolResult    = "tool_result"
 )
 
+// Audit is the stream of tombstones: nobody else writes it, and nothing removes it.
+const Audit = "audit"
+
 // KernelOnly reports whether only the kernel may write the kind.
 func KernelOnly(kind string) bool {
 	switch kind {
 	case SessionOpened, SessionClosed,
 		BudgetGranted, BudgetReserved, BudgetRefused, BudgetSpent, BudgetSettled,
-		RunQueued, RunOwned, RunSession, RunWaiting, RunSettled, Syscall, Handover:
+		RunQueued, RunOwned, RunSession, RunWaiting, RunSettled, Syscall, Handover, SessionRemoved, RunRemoved:
 		return true
 	}
 	return false

@@ -35,6 +35,11 @@ type Store interface {
 	// Flush commits what Later queued and waits for it.
 	Flush(ctx context.Context) error
 
+	// Collect frees the content and the messages that no event refers to any more,
+	// and says how many rows that were. It looks at the whole log first, while others
+	// write, and holds them up only for what came meanwhile.
+	Collect(ctx context.Context) (freed int64, err error)
+
 	// Owner names this opening of the database, for leases and for runs. It is
 	// alive as long as this Store is open and its process runs.
 	Owner() string
@@ -120,6 +125,11 @@ type Tx interface {
 
 	// PutContent keeps bytes by their hash, once.
 	PutContent(body []byte) (event.Hash, error)
+
+	// Remove takes a stream out of the log, whole, and gives the end that it had.
+	// What it shared with others stays until Store.Collect. Only who appends a
+	// tombstone in the same transaction may call it.
+	Remove(stream string) (event.Head, error)
 
 	// NowMS is the transaction's time, the one its events carry.
 	NowMS() int64

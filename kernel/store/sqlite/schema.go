@@ -45,8 +45,7 @@ CREATE TABLE event (
 );
 CREATE TRIGGER event_no_update BEFORE UPDATE ON event
 	BEGIN SELECT RAISE(ABORT, 'events are never changed'); END;
-CREATE TRIGGER event_no_delete BEFORE DELETE ON event
-	BEGIN SELECT RAISE(ABORT, 'events are never removed one by one'); END;
+` + noDelete + `
 
 CREATE TABLE stream (
 	id     INTEGER PRIMARY KEY,
@@ -77,6 +76,10 @@ CREATE TABLE projection (
 	PRIMARY KEY (tab, key)
 ) WITHOUT ROWID;
 `
+
+// noDelete refuses the removal of events; whole streams go with it away (tx.remove).
+const noDelete = `CREATE TRIGGER event_no_delete BEFORE DELETE ON event
+	BEGIN SELECT RAISE(ABORT, 'events are never removed one by one'); END;`
 
 // viewSQL makes `+"`events`"+`, which gives the objects back as they were appended, in
 // plain SQL that any SQLite program can run.

@@ -135,6 +135,14 @@ func (v *view) PutContent(body []byte) (event.Hash, error) {
 	return h, err
 }
 
+func (v *view) Remove(stream string) (event.Head, error) {
+	t, err := v.alive()
+	if err != nil {
+		return event.Head{}, err
+	}
+	return t.remove(stream)
+}
+
 func (v *view) NowMS() int64 {
 	if v.tx == nil {
 		return 0

@@ -57,6 +57,7 @@ func Run(t *testing.T, sub Subject) {
 		"TwoOpeningsInterleave":             twoOpenings,
 		"AnOwnerLivesAsLongAsItsOpening":    ownerLives,
 		"StreamsAreListedWithTheirHeads":    streams,
+		"RemovedStreamsLeaveTheOthersWhole": removal,
 		"QueriesAnswerFromTheView":          queries,
 		"WhatIsNoQueryIsRefused":            refusedQueries,
 		"ARunawayQueryEndsInTime":           runawayQueries,
