@@ -97,26 +97,7 @@ func decode(text string, o vm.Opts) ([]vm.Value, error) {
 		return nil, err
 	}
 	if keep == "" {
-		dropNulls(v)
+		vm.DropNulls(v)
 	}
 	return []vm.Value{v}, nil
-}
-
-// dropNulls removes null members, which a script then reads as nil; a null in a
-// list stays, so that no index shifts.
-func dropNulls(v any) {
-	switch x := v.(type) {
-	case []any:
-		for _, e := range x {
-			dropNulls(e)
-		}
-	case map[string]any:
-		for k, e := range x {
-			if e == nil {
-				delete(x, k)
-			} else {
-				dropNulls(e)
-			}
-		}
-	}
 }

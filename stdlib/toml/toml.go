@@ -50,15 +50,12 @@ func decode(_ context.Context, c *vm.Call) ([]vm.Value, error) {
 		}
 		return nil, vm.Errorf("validation", "not TOML: %v", err)
 	}
-	out, err := neutral(v, "$", 0)
+	out, err := vm.Tree(v, neutral)
 	return []vm.Value{out}, err
 }
 
-// neutral gives the value that the library made as scripts have it.
-func neutral(v any, path string, depth int) (any, error) {
-	if depth > vm.MaxDepth {
-		return nil, vm.Errorf("validation", "%s is nested deeper than %d", path, vm.MaxDepth)
-	}
+// neutral gives a value that the library made as scripts have it.
+func neutral(path string, v any) (any, error) {
 	switch x := v.(type) {
 	case bool, int64, string:
 		return x, nil
@@ -71,30 +68,12 @@ func neutral(v any, path string, depth int) (any, error) {
 		return x.Format(time.RFC3339Nano), nil
 	case fmt.Stringer: // a local date or time
 		return x.String(), nil
-	case []any:
-		out := make([]any, len(x))
-		for i, e := range x {
-			var err error
-			if out[i], err = neutral(e, fmt.Sprintf("%s[%d]", path, i+1), depth+1); err != nil {
-				return nil, err
-			}
-		}
-		return out, nil
-	case map[string]any:
-		out := make(map[string]any, len(x))
-		for key, e := range x {
-			var err error
-			if out[key], err = neutral(e, path+"."+key, depth+1); err != nil {
-				return nil, err
-			}
-		}
-		return out, nil
 	}
 	return nil, vm.Errorf("validation", "%s is a %T, which has no value here", path, v)
 }
 
 func encode(_ context.Context, c *vm.Call) ([]vm.Value, error) {
-	v, err := plain(map[string]any(c.Map(0)), "$", 0)
+	v, err := vm.Tree(map[string]any(c.Map(0)), plain)
 	if err != nil {
 		return nil, err
 	}
@@ -106,10 +85,7 @@ func encode(_ context.Context, c *vm.Call) ([]vm.Value, error) {
 }
 
 // plain gives a script's value as the library writes it.
-func plain(v any, path string, depth int) (any, error) {
-	if depth > vm.MaxDepth {
-		return nil, vm.Errorf("validation", "%s is nested deeper than %d", path, vm.MaxDepth)
-	}
+func plain(path string, v any) (any, error) {
 	switch x := v.(type) {
 	case bool, int64, float64, string:
 		return x, nil
@@ -117,24 +93,6 @@ func plain(v any, path string, depth int) (any, error) {
 		return nil, vm.Errorf("validation", "%s is null, which has no TOML", path)
 	case json.Number:
 		return nil, vm.Errorf("validation", "%s is %s, beyond the integers of TOML", path, x)
-	case []any:
-		out := make([]any, len(x))
-		for i, e := range x {
-			var err error
-			if out[i], err = plain(e, fmt.Sprintf("%s[%d]", path, i+1), depth+1); err != nil {
-				return nil, err
-			}
-		}
-		return out, nil
-	case map[string]any:
-		out := make(map[string]any, len(x))
-		for key, e := range x {
-			var err error
-			if out[key], err = plain(e, path+"."+key, depth+1); err != nil {
-				return nil, err
-			}
-		}
-		return out, nil
 	}
 	return nil, vm.Errorf("validation", "%s is a %s, which has no TOML", path, vm.TypeName(v))
 }

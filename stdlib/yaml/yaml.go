@@ -65,8 +65,14 @@ func decode(_ context.Context, c *vm.Call) ([]vm.Value, error) {
 		}
 		return nil, vm.Errorf("validation", "the text holds more than one document")
 	}
-	out, err := neutral(v, "$", 0, keep != "")
-	return []vm.Value{out}, err
+	v, err := named(v, "$", 0)
+	if err != nil {
+		return nil, err
+	}
+	if v, err = vm.Tree(v, neutral); err == nil && keep == "" {
+		vm.DropNulls(v)
+	}
+	return []vm.Value{v}, err
 }
 
 // fault gives an error of the library its kind.
@@ -74,11 +80,58 @@ func fault(err error) error {
 	return vm.Errorf("validation", "not YAML: %s", strings.ReplaceAll(strings.TrimPrefix(err.Error(), "yaml: "), "\n", " "))
 }
 
-// neutral gives the value that the library made as scripts have it.
-func neutral(v any, path string, depth int, nulls bool) (any, error) {
+// named gives the library's value with keys that are text: it keeps a mapping with other
+// keys as one of its own.
+func named(v any, path string, depth int) (any, error) {
 	if depth > vm.MaxDepth {
 		return nil, vm.Errorf("validation", "%s is nested deeper than %d", path, vm.MaxDepth)
 	}
+	var err error
+	switch x := v.(type) {
+	case []any:
+		for i := range x {
+			if x[i], err = named(x[i], fmt.Sprintf("%s[%d]", path, i+1), depth+1); err != nil {
+				return nil, err
+			}
+		}
+	case map[string]any:
+		for key := range x {
+			if x[key], err = named(x[key], path+"."+key, depth+1); err != nil {
+				return nil, err
+			}
+		}
+	case map[any]any:
+		out := make(map[string]any, len(x))
+		for key, e := range x {
+			name, err := keyOf(key, path)
+			if err != nil {
+				return nil, err
+			}
+			if _, twice := out[name]; twice {
+				return nil, vm.Errorf("validation", "%s.%s occurs twice", path, name)
+			}
+			if out[name], err = named(e, path+"."+name, depth+1); err != nil {
+				return nil, err
+			}
+		}
+		return out, nil
+	}
+	return v, nil
+}
+
+func keyOf(key any, path string) (string, error) {
+	switch key.(type) {
+	case nil:
+		return "null", nil
+	case []any, map[string]any, map[any]any:
+		return "", vm.Errorf("validation", "%s has a key that is a table", path)
+	}
+	k, err := neutral(path, key)
+	return fmt.Sprint(k), err
+}
+
+// neutral gives a value that the library made as scripts have it.
+func neutral(path string, v any) (any, error) {
 	switch x := v.(type) {
 	case nil, bool, int64:
 		return x, nil
@@ -101,58 +154,12 @@ func neutral(v any, path string, depth int, nulls bool) (any, error) {
 			return x.Format(time.DateOnly), nil
 		}
 		return x.Format(time.RFC3339Nano), nil
-	case []any:
-		out := make([]any, len(x))
-		for i, e := range x {
-			var err error
-			if out[i], err = neutral(e, fmt.Sprintf("%s[%d]", path, i+1), depth+1, nulls); err != nil {
-				return nil, err
-			}
-		}
-		return out, nil
-	case map[string]any:
-		out := make(map[string]any, len(x))
-		for key, e := range x {
-			if err := member(out, key, e, path, depth, nulls); err != nil {
-				return nil, err
-			}
-		}
-		return out, nil
-	case map[any]any:
-		out := make(map[string]any, len(x))
-		for key, e := range x {
-			k, err := neutral(key, path, depth, true)
-			if err != nil {
-				return nil, err
-			}
-			switch k.(type) {
-			case map[string]any, []any:
-				return nil, vm.Errorf("validation", "%s has a key that is a table", path)
-			case nil:
-				k = "null"
-			}
-			if _, twice := out[fmt.Sprint(k)]; twice {
-				return nil, vm.Errorf("validation", "%s.%v occurs twice", path, k)
-			}
-			if err := member(out, fmt.Sprint(k), e, path, depth, nulls); err != nil {
-				return nil, err
-			}
-		}
-		return out, nil
 	}
 	return nil, vm.Errorf("validation", "%s is a %T, which has no value here", path, v)
 }
 
-func member(out map[string]any, key string, v any, path string, depth int, nulls bool) error {
-	value, err := neutral(v, path+"."+key, depth+1, nulls)
-	if err == nil && (value != nil || nulls) {
-		out[key] = value
-	}
-	return err
-}
-
 func encode(_ context.Context, c *vm.Call) ([]vm.Value, error) {
-	v, err := plain(c.Args[0], "$", 0)
+	v, err := vm.Tree(c.Args[0], plain)
 	if err != nil {
 		return nil, err
 	}
@@ -169,33 +176,12 @@ func encode(_ context.Context, c *vm.Call) ([]vm.Value, error) {
 }
 
 // plain gives a script's value as the library writes it.
-func plain(v any, path string, depth int) (any, error) {
-	if depth > vm.MaxDepth {
-		return nil, vm.Errorf("validation", "%s is nested deeper than %d", path, vm.MaxDepth)
-	}
+func plain(path string, v any) (any, error) {
 	switch x := v.(type) {
 	case nil, bool, int64, float64, string:
 		return x, nil
 	case json.Number:
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!int", Value: string(x)}, nil
-	case []any:
-		out := make([]any, len(x))
-		for i, e := range x {
-			var err error
-			if out[i], err = plain(e, fmt.Sprintf("%s[%d]", path, i+1), depth+1); err != nil {
-				return nil, err
-			}
-		}
-		return out, nil
-	case map[string]any:
-		out := make(map[string]any, len(x))
-		for key, e := range x {
-			var err error
-			if out[key], err = plain(e, path+"."+key, depth+1); err != nil {
-				return nil, err
-			}
-		}
-		return out, nil
 	}
 	return nil, vm.Errorf("validation", "%s is a %s, which has no YAML", path, vm.TypeName(v))
 }
