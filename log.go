@@ -2,6 +2,7 @@ package ashlar
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"io/fs"
@@ -13,11 +14,17 @@ import (
 	"ashlar/kernel/logjson"
 	"ashlar/kernel/run"
 	"ashlar/kernel/store"
+	"ashlar/kernel/store/sqlite"
 )
 
-// Log reads the log from outside a run. It adds nothing to it; the store is opened
-// as a run opens it, with the files and the upgrades that come with that.
-type Log struct{ store store.Store }
+// Log reads the log from outside a run. It adds nothing to it: the store is opened for
+// reading, so that no writer waits for it and the file stays as it is, unless it is of an
+// older version and has to be brought up to date first.
+type Log struct {
+	store store.Store
+	path  string
+	o     sqlite.Options // to open it for writing, which Repair alone does
+}
 
 // SessionInfo is one session as a listing shows it.
 type SessionInfo struct {
@@ -45,11 +52,23 @@ func (w *Workspace) Log(ctx context.Context) (*Log, error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil, kernel.Errorf(op, kernel.NotFound, "there is no log at %s; a run makes it", path)
 	}
-	s, err := w.Store(ctx)
+	l := &Log{path: path, o: sqlite.Options{Now: w.opts.Clock.Now, Rand: rand.Reader, Redact: w.redact.Bytes}}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	reading := "read " + w.url // beside the store that is written, and closed with it
+	for _, url := range []string{w.url, reading} {
+		if s, ok := w.stores[url]; ok {
+			l.store = s
+			return l, nil
+		}
+	}
+	s, err := sqlite.OpenReader(ctx, path, l.o)
 	if err != nil {
 		return nil, err
 	}
-	return &Log{store: s}, nil
+	w.alone(s)
+	w.stores[reading], l.store = s, s
+	return l, nil
 }
 
 // Sessions lists sessions in the order in which they were opened, the newest last,

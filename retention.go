@@ -42,10 +42,11 @@ func (w *Workspace) Remove(ctx context.Context, ids []string, force bool) (r Rem
 	return r.collected(ctx, s)
 }
 
-// Prune takes out every session that has ended and whose last event is older than before,
-// then every run that ended before it and has no session left. With dry it says what
+// Prune takes out every session that has ended and whose last event is older than age,
+// then every run that ended before that and has no session left. With dry it says what
 // would go.
-func (w *Workspace) Prune(ctx context.Context, before time.Time, dry bool) (r Removal, err error) {
+func (w *Workspace) Prune(ctx context.Context, age time.Duration, dry bool) (r Removal, err error) {
+	before := w.opts.Clock.Now().Add(-age)
 	s, ledger, err := w.retained(ctx)
 	if err != nil {
 		return r, err

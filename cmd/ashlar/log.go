@@ -28,11 +28,11 @@ type logFlags struct {
 func newLog(p *process) *cobra.Command {
 	var f logFlags
 	c := &cobra.Command{
-		Use: "log", Short: "Read the event log",
+		Use: "log", Short: "Read the event log, and look after it",
 		Example: "  ashlar log sessions\n  ashlar log show SESSION\n  ashlar log export SESSION --as messages",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usagef("unknown verb \"log %s\"; there are sessions, show and export", args[0])
+				return usagef("unknown verb \"log %s\"; there are sessions, show, export, query, tail, verify, backup, rm and prune", args[0])
 			}
 			return nil
 		},
@@ -40,7 +40,8 @@ func newLog(p *process) *cobra.Command {
 	}
 	c.PersistentFlags().StringVar(&f.store, "store", "", "sqlite:PATH (default ASHLAR_STORE, then $ASHLAR_HOME/kernel.db)")
 	c.PersistentFlags().BoolVar(&f.json, "json", false, "print JSON")
-	c.AddCommand(newLogSessions(p, &f), newLogShow(p, &f), newLogExport(p, &f), newLogRm(p, &f), newLogPrune(p, &f))
+	c.AddCommand(newLogSessions(p, &f), newLogShow(p, &f), newLogExport(p, &f), newLogQuery(p, &f), newLogTail(p, &f), newLogBackup(p, &f), newLogVerify(p, &f),
+		newLogRm(p, &f), newLogPrune(p, &f))
 	return c
 }
 

@@ -62,7 +62,7 @@ every run that ended before and has no session left. Sessions that could be resu
 				return err
 			}
 			defer ws.Close()
-			r, err := ws.Prune(c.Context(), time.Now().Add(-d), dry)
+			r, err := ws.Prune(c.Context(), d, dry)
 			if perr := p.removed(f, r, dry); err == nil {
 				err = perr
 			}

@@ -100,6 +100,17 @@ M.events = {
 M.views = {
   usage = t.shape({ stream = t.string, calls = t.integer, input_tokens = t.integer, output_tokens = t.integer, thinking_tokens = t.integer }, { open = true }),
   ledger = t.shape({ seq = t.integer, kind = t.string, amount = optional(t.integer), tag = optional(t.string) }, { open = true }),
+  beats = t.shape({
+    beat = t.any_of({ t.string, t.number }), seq_from = t.integer, seq_to = t.integer, kinds = t.string,
+    dropped = optional(t.integer), before = optional(t.number), after = optional(t.number),
+  }),
+  tool_pairs = t.shape({ beat = optional(t.any_of({ t.string, t.number })), call_id = t.string, name = optional(t.string), ok = optional(t.integer) }),
+  sessions = t.shape({
+    session = t.string, meta = t.string, parent = optional(t.string), opened_epoch_ms = t.integer, closed_epoch_ms = optional(t.integer),
+  }),
+  tree = t.shape({
+    session = t.string, parent = t.string, opened_epoch_ms = t.integer, closed_epoch_ms = optional(t.integer), open_children = optional(t.string),
+  }),
 }
 
 -- Opening a session.

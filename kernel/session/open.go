@@ -18,6 +18,10 @@ const (
 
 // Opening says how a session is opened.
 type Opening struct {
+	// IDs are those of the session and its scope; nil makes new ones. A replay gives the
+	// recorded ones.
+	IDs *OpeningIDs
+
 	Owner  string         // "" is the parent's owner, or Anonymous
 	Budget []budget.Grant // the owner's grants, one for each tag
 	Meta   map[string]any // labels of session_opened; scalars
@@ -37,6 +41,21 @@ type Opening struct {
 	FromParent []budget.Grant
 }
 
+// OpeningIDs name a session and the scope of its budget.
+type OpeningIDs struct{ Session, Scope string }
+
+// NewIDs makes the ids of a session that is going to be opened.
+func (b *Book) NewIDs() (*OpeningIDs, error) {
+	var ids OpeningIDs
+	for _, id := range []*string{&ids.Session, &ids.Scope} {
+		var err error
+		if *id, err = b.ids.Random(); err != nil {
+			return nil, kernel.Errorf("session.open", kernel.Storage, "no id: %w", err)
+		}
+	}
+	return &ids, nil
+}
+
 // Open opens a session. An allocation that the parent does not cover is recorded
 // there, gives kind refused and opens nothing. Other kinds: validation for an
 // owner that is reserved or a budget that contradicts itself, closed for a
@@ -53,14 +72,14 @@ func (b *Book) Open(ctx context.Context, o Opening) (*Session, error) {
 	if owner == "" {
 		owner = Anonymous
 	}
-	id, err := b.ids.Random()
-	if err != nil {
-		return nil, kernel.Errorf(op, kernel.Storage, "no id: %w", err)
+	ids := o.IDs
+	if ids == nil {
+		var err error
+		if ids, err = b.NewIDs(); err != nil {
+			return nil, err
+		}
 	}
-	scope, err := b.ids.Random()
-	if err != nil {
-		return nil, kernel.Errorf(op, kernel.Storage, "no id: %w", err)
-	}
+	id, scope := ids.Session, ids.Scope
 	var (
 		r       = row{owner: owner, scope: scope, run: b.runID()}
 		tags    []string
@@ -68,7 +87,7 @@ func (b *Book) Open(ctx context.Context, o Opening) (*Session, error) {
 		refused error
 		after   func(context.Context) error
 	)
-	err = b.store.Write(ctx, func(tx store.Tx) error {
+	err := b.store.Write(ctx, func(tx store.Tx) error {
 		grants := o.Budget
 		more := budget.Fields{}
 		data := map[string]any{"scope_id": scope, "owner": owner}

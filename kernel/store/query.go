@@ -11,7 +11,8 @@ const (
 	MaxQueryRows     = 10_000           // rows of one answer
 	MaxQueryBytes    = 64 << 20         // of all values of an answer; what is beyond is cut off, as rows are
 	MaxQueryValue    = 16 << 20         // bytes of one value, also of one that is only computed on the way
-	MaxQueryColumns  = 64               // of one SELECT, also of an inner one
+	MaxQueryMemory   = 512 << 20        // bytes by which the process may grow meanwhile, sampled (on Linux)
+	MaxQueryColumns  = 32               // of one SELECT, also of an inner one
 	MaxQuerySQL      = 64 << 10         // bytes of the statement
 	QueryTimeout     = 5 * time.Second  // where none is asked for
 	MaxQueryTimeout  = 60 * time.Second // of one query
@@ -27,7 +28,7 @@ type Querier interface {
 	//
 	// Kinds: validation for what is not one such statement, for SQL that does not
 	// compile, for parameters that do not fit it, and for two columns of one name;
-	// timeout; limit for a value over MaxQueryValue; unsupported for a result that has
+	// timeout; limit for a value over MaxQueryValue, or for too much memory; unsupported for a result that has
 	// no log JSON (a blob, a number that is not finite, text that is not UTF-8);
 	// cancelled.
 	Ask(ctx context.Context, q Question) (Answer, error)

@@ -98,7 +98,7 @@ func (a *Account) Save() error {
 	if !a.moved {
 		return nil
 	}
-	row, err := a.row()
+	row, err := a.Row()
 	if err != nil {
 		return err
 	}

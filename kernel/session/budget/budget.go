@@ -112,8 +112,8 @@ func Read(value []byte, ok bool, err error) (Balance, error) {
 	return b, nil
 }
 
-// row is the projection's row, which Read reads.
-func (b Balance) row() ([]byte, error) {
+// Row is the projection's row, which Read reads.
+func (b Balance) Row() ([]byte, error) {
 	tags := make([]any, len(b.Tags))
 	for i, t := range b.Tags {
 		tags[i] = t

@@ -13,6 +13,9 @@
 //  5. What is read is checked against its hash.
 //  6. In memory (OpenMemory) it is the same code on SQLite's memory file system, so
 //     that there is no second implementation to keep alike.
+//  7. A query of a script is held back by SQLite itself (query_guard.go), not by what its
+//     text looks like; a reader (OpenReader) never waits for a writer.
+//  8. An audit (verify.go) reads all of it in one snapshot and believes no row.
 //
 // It must never import session or run. Start reading in schema.go for the
 // tables, then writer.go, tx.go and read.go.

@@ -88,10 +88,11 @@ func (q *querying) close() error {
 //   - the connection is of its own, opened read-only with query_only;
 //   - limits of the connection bound each value, the columns and the program;
 //   - the deadline interrupts SQLite, and the functions whose time is
-//     not linear in their arguments are replaced by ones that look at it.
+//     not linear in their arguments are replaced by ones that look at it;
+//   - what makes the process grow by more than MaxQueryMemory is interrupted too.
 //
-// Memory is bounded by MaxQueryValue times the columns that a statement computes;
-// what it sorts or keeps beyond its cache goes to a temporary file without a name.
+// What a statement sorts or keeps beyond its cache goes to temporary files without a
+// name, for as long as it may run.
 func (s *Store) Ask(ctx context.Context, q store.Question) (a store.Answer, err error) {
 	if err := checkQuestion(&q); err != nil {
 		return a, err
@@ -115,6 +116,7 @@ func (s *Store) Ask(ctx context.Context, q store.Question) (a store.Answer, err 
 	g := &on.guard
 	g.asked, g.why = 0, ""
 	g.over.Store(false)
+	g.large.Store(false)
 	// The driver is given no context to end by: it would give the connection up, and
 	// what it does about one is done here.
 	quiet := context.WithoutCancel(ctx)
@@ -245,6 +247,9 @@ func askError(ctx context.Context, path string, g *guard, q store.Question, err 
 	var known *kernel.Error
 	if errors.As(err, &known) {
 		return err
+	}
+	if g != nil && g.large.Load() {
+		return kernel.Errorf(opQuery, kernel.Limit, "the query took more than %d bytes of memory; narrow it", store.MaxQueryMemory)
 	}
 	if ctx.Err() != nil {
 		if errors.Is(context.Cause(ctx), errTooLong) {

@@ -21,7 +21,8 @@ import (
 // own machine ends too.
 type guard struct {
 	over  atomic.Bool
-	db    uintptr // SQLite's handle of the connection
+	large atomic.Bool // it was ended for its memory
+	db    uintptr     // SQLite's handle of the connection
 	asked int
 	why   string // the first refusal
 }
@@ -30,17 +31,18 @@ type guard struct {
 // of itself again and again is refused while it is compiled.
 const maxAsked = 100_000
 
-// behindEvents are the tables that the view is made of. They are read through it; what
-// SQLite asks without a column may be the view, put into the statement, or their count.
-const behindEvents = " event stream content message "
+// behindEvents are the tables that hold what the view shows in parts. They are read
+// through it; what SQLite asks without a column may be the view, put into the statement.
+const behindEvents = " content message "
 
 // insideEvents are the names by which SQLite says that it is the view that reads: its
 // own and those of the expressions in it. A statement that gives one of these names to
 // an expression of its own reads the tables, which hold what the view shows.
 const insideEvents = " events filled tail ref chain list "
 
-// tablesAllowed have no side effect; json_each and json_tree are functions.
-const tablesAllowed = " events json_each json_tree "
+// tablesAllowed are the view, its base table with the names of its streams, and two
+// functions.
+const tablesAllowed = " events event stream json_each json_tree "
 
 // functionsAllowed are those of SQLite that touch nothing but their arguments, in time
 // that is linear in them; those of query_func.go are ours.
@@ -141,32 +143,42 @@ func handleOf(c any) (uintptr, bool) {
 	return uintptr(db.Uint()), db.Uint() != 0
 }
 
-// watch interrupts what runs on the connection when ctx ends, until stop is called,
-// which waits for it. Once is not enough: SQLite forgets an interrupt that comes
-// before a statement has begun.
+// watch interrupts what runs on the connection when ctx ends, or when the process has
+// grown by more than a query may use, until stop is called, which waits for it. Once is
+// not enough: SQLite forgets an interrupt that comes before a statement has begun. SQLite's
+// own bound on its memory would be the whole process's, the writer included, and some of
+// its functions gather without looking at any.
 func (g *guard) watch(ctx context.Context) (stop func()) {
 	quit, done := make(chan struct{}), make(chan struct{})
+	began := resident()
 	go func() {
 		defer close(done)
-		select {
-		case <-quit:
-			return
-		case <-ctx.Done():
-		}
-		g.over.Store(true)
-		again := time.NewTicker(5 * time.Millisecond)
-		defer again.Stop()
+		tick := time.NewTicker(watchEvery)
+		defer tick.Stop()
+		ended := ctx.Done()
 		for {
-			sqlite3.Xsqlite3_interrupt(nil, g.db)
 			select {
 			case <-quit:
 				return
-			case <-again.C:
+			case <-ended:
+				ended = nil // from now on the ticks
+				g.over.Store(true)
+			case <-tick.C:
+				if !g.over.Load() && resident()-began > store.MaxQueryMemory {
+					g.large.Store(true)
+					g.over.Store(true)
+				}
+			}
+			if g.over.Load() {
+				sqlite3.Xsqlite3_interrupt(nil, g.db)
 			}
 		}
 	}()
 	return func() { close(quit); <-done }
 }
+
+// watchEvery is how often a query's memory is looked at, and an interrupt repeated.
+const watchEvery = 5 * time.Millisecond
 
 // asking is one connection that answers queries, with its guard.
 type asking struct {

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"slices"
 
 	"ashlar/kernel"
 )
@@ -142,8 +143,24 @@ var migrations = []string{
 }
 
 // migrate makes the tables of an empty database, brings an older one up to date, and refuses one that is not
-// ours or that a newer program wrote. The caller holds the write lock.
+// ours or that a newer program wrote. All of it is one transaction. The caller holds the write lock.
 func migrate(ctx context.Context, c *sql.Conn, path string) error {
+	steps, err := outdated(ctx, c, path)
+	if err != nil || len(steps) == 0 {
+		return err
+	}
+	steps = append([]string{"BEGIN IMMEDIATE"}, steps...)
+	for _, stmt := range append(steps, pragma("user_version", SchemaVersion), "COMMIT") {
+		if _, err := c.ExecContext(ctx, stmt); err != nil {
+			c.ExecContext(ctx, "ROLLBACK") //nolint:errcheck // the first error is the one that says why
+			return classify("store.open", path, err)
+		}
+	}
+	return nil
+}
+
+// outdated gives the statements that bring a database up to date; none for one that is.
+func outdated(ctx context.Context, c *sql.Conn, path string) (steps []string, err error) {
 	const op = "store.open"
 	var version, app, tables int
 	for _, q := range []struct {
@@ -155,27 +172,19 @@ func migrate(ctx context.Context, c *sql.Conn, path string) error {
 		{"SELECT count(*) FROM sqlite_schema", &tables},
 	} {
 		if err := c.QueryRowContext(ctx, q.sql).Scan(q.to); err != nil {
-			return classify(op, path, err)
+			return nil, classify(op, path, err)
 		}
 	}
-	steps := []string{schema + viewSQL(), pragma("application_id", applicationID)}
 	switch {
 	case app == applicationID && version == SchemaVersion:
-		return nil
+		return nil, nil
 	case app == applicationID && version > SchemaVersion:
-		return kernel.Errorf(op, kernel.Unsupported,
+		return nil, kernel.Errorf(op, kernel.Unsupported,
 			"%s has database version %d; this program reads up to %d: use the newer program", path, version, SchemaVersion)
 	case app == applicationID && version > 0:
-		steps = migrations[version-1:]
+		return slices.Clone(migrations[version-1:]), nil
 	case tables > 0:
-		return kernel.Errorf(op, kernel.Unsupported, "%s is an SQLite database of another program (version %d)", path, version)
+		return nil, kernel.Errorf(op, kernel.Unsupported, "%s is an SQLite database of another program (version %d)", path, version)
 	}
-	steps = append([]string{"BEGIN IMMEDIATE"}, steps...)
-	for _, stmt := range append(steps, pragma("user_version", SchemaVersion), "COMMIT") {
-		if _, err := c.ExecContext(ctx, stmt); err != nil {
-			c.ExecContext(ctx, "ROLLBACK") //nolint:errcheck // the first error is the one that says why
-			return classify(op, path, err)
-		}
-	}
-	return nil
+	return []string{schema + viewSQL(), pragma("application_id", applicationID)}, nil
 }

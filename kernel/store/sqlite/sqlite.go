@@ -7,9 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"path/filepath"
+	"sync"
+	"syscall"
 	"time"
 
 	driver "modernc.org/sqlite" // registers itself with database/sql
@@ -27,6 +28,15 @@ type Options struct {
 	Now    func() time.Time
 	Rand   io.Reader       // for the owner's name
 	Redact encode.Redactor // applied to every piece of log JSON before it is hashed or stored
+
+	// Exclusive opens the file for this process alone at once, as Open otherwise does
+	// where shared memory cannot be had (exclusive.go). It is for tests.
+	Exclusive bool
+
+	// Statement is called after each statement that changes something, BEGIN and COMMIT
+	// among them, with its number, which counts from 1. It is for tests, which end the
+	// process there.
+	Statement func(n int64)
 }
 
 // readers is the size of the read-only pool.
@@ -42,6 +52,7 @@ const BusyTimeout = 5 * time.Second
 // Store is one opening of one database.
 type Store struct {
 	url    string
+	dsn    string // ends in ? or &
 	path   string // what errors name
 	redact encode.Redactor
 	owner  owner
@@ -52,14 +63,17 @@ type Store struct {
 	read   *reader
 	tails  *tails
 	asks   querying
+	alone  bool      // no other process can open the file meanwhile
+	closed sync.Once // of a reader
 }
 
 var _ store.Store = (*Store)(nil)
 
 // Open opens or creates the database at path; a missing folder is created.
-// Files are 0600 and folders 0700. Kinds of failure: corruption for a file that
-// is no database (never deleted), unsupported for one of a newer program, of
-// another program, or on a file system without WAL, storage otherwise.
+// Files are 0600 and folders 0700. Where the file system has no shared memory, the
+// file is this process's alone (Exclusive). Kinds of failure: corruption for a file that
+// is no database (never deleted), unsupported for one of a newer program or of
+// another program, busy for one that another process has to itself, storage otherwise.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	const op = "store.open"
 	abs, err := filepath.Abs(path)
@@ -69,18 +83,59 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	if err := os.MkdirAll(filepath.Dir(abs), 0o700); err != nil {
 		return nil, kernel.Errorf(op, kernel.Storage, "%w", err)
 	}
-	s := &Store{url: "sqlite:" + abs, path: abs}
-	// SQLite gives its side files the mode of the database, so this one decides.
-	f, err := os.OpenFile(abs, os.O_CREATE|os.O_RDWR, 0o600)
-	if err == nil {
-		f.Close()
-		s.gate.file, err = os.OpenFile(abs+".wlock", os.O_CREATE|os.O_RDWR, 0o600)
-	}
-	if err != nil {
+	if err := createFile(abs); err != nil {
 		return nil, kernel.Errorf(op, kernel.Storage, "%w", err)
 	}
-	file := url.URL{Scheme: "file", Path: abs}
-	return s.open(ctx, o, file.String()+"?", abs+".owners")
+	if o.Exclusive {
+		return openFile(ctx, abs, o, true)
+	}
+	s, err := openFile(ctx, abs, o, false)
+	if unshared(err) {
+		return fallBack(ctx, abs, o, err)
+	}
+	return s, err
+}
+
+// createFile makes the database's file where there is none: SQLite gives its side files
+// the mode of the database, so this one decides. One that is there is not opened, since
+// closing it would drop the locks that this process's other connections have on it.
+func createFile(abs string) error {
+	f, err := os.OpenFile(abs, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err == nil {
+		return f.Close()
+	}
+	st, serr := os.Stat(abs)
+	switch {
+	case serr != nil:
+		return err
+	case st.IsDir():
+		return &os.PathError{Op: "open", Path: abs, Err: syscall.EISDIR}
+	}
+	return nil
+}
+
+// openFile opens the database at a path that is absolute and there.
+func openFile(ctx context.Context, abs string, o Options, alone bool) (*Store, error) {
+	s := &Store{url: "sqlite:" + abs, path: abs, alone: alone}
+	var err error
+	if s.gate.file, err = os.OpenFile(abs+".wlock", os.O_CREATE|os.O_RDWR, 0o600); err != nil {
+		return nil, kernel.Errorf("store.open", kernel.Storage, "%w", err)
+	}
+	dsn := fileDSN(abs)
+	if alone {
+		dsn += exclusiveVFS
+	}
+	if s, err = s.open(ctx, o, dsn, abs+".owners"); err != nil {
+		return nil, whoIsAlone(abs, err)
+	}
+	if alone {
+		err = sayAlone(abs)
+	}
+	if err != nil {
+		s.Close() //nolint:errcheck // the first error says why
+		return nil, err
+	}
+	return s, nil
 }
 
 // OpenMemory opens a new database that lives until it is closed, by the same
@@ -120,10 +175,15 @@ func (s *Store) open(ctx context.Context, o Options, dsn, ownersDir string) (_ *
 		return nil, err
 	}
 	s.read = newReader(openDB(readOnly(dsn), readers), &s.gate, s.path)
-	s.asks.dsn = readOnly(dsn) + fmt.Sprintf("&_pragma=busy_timeout(%d)", BusyTimeout.Milliseconds())
+	s.dsn, s.asks.dsn = dsn, queryDSN(dsn)
 	s.tails = &tails{of: map[string]*tail{}}
-	s.writer = startWriter(newTx(s.conn, o.Now, s.path, s.redact, s.tails), &s.gate, s.path)
+	s.writer = startWriter(newTx(s.conn, o.Now, s.path, s.redact, s.tails, o.Statement), &s.gate, s.path)
 	return s, nil
+}
+
+// queryDSN is how the connections that answer queries are opened.
+func queryDSN(dsn string) string {
+	return readOnly(dsn) + fmt.Sprintf("&_pragma=busy_timeout(%d)", BusyTimeout.Milliseconds())
 }
 
 // readOnly is how a database is opened that is only read.
@@ -154,8 +214,8 @@ func (s *Store) prepareWriter(ctx context.Context) (err error) {
 			return classify(op, s.path, err)
 		}
 		if mode != "wal" {
-			return kernel.Errorf(op, kernel.Unsupported,
-				"%s: the file system cannot keep a write-ahead log (journal mode %q); put it on a local disk", s.path, mode)
+			return &noWAL{kernel.Errorf(op, kernel.Unsupported,
+				"%s: the file system cannot keep a write-ahead log (journal mode %q); put it on a local disk", s.path, mode)}
 		}
 		for _, p := range []string{"PRAGMA synchronous = FULL", "PRAGMA foreign_keys = OFF", "PRAGMA journal_size_limit = 67108864",
 			"PRAGMA wal_autocheckpoint = 500"} {
@@ -197,6 +257,11 @@ func (s *Store) URL() string { return s.url }
 
 // Close implements store.Store. A second call returns nil.
 func (s *Store) Close() error {
+	if s.writer == nil {
+		var err error
+		s.closed.Do(func() { err = s.release() })
+		return err
+	}
 	first, err := s.writer.stop()
 	if !first {
 		return nil
@@ -218,6 +283,9 @@ func (s *Store) release() error {
 	}
 	if s.write != nil {
 		errs = append(errs, s.write.Close())
+	}
+	if s.alone && s.writer != nil {
+		sayShared(s.path)
 	}
 	s.owner.release()
 	if s.gate.file != nil {

@@ -22,6 +22,9 @@ const childEnv = "ASHLAR_TEST_OWNER"
 
 // TestMain is also the child process that opens a database and waits to be killed.
 func TestMain(m *testing.M) {
+	if order := os.Getenv(openEnv); order != "" {
+		os.Exit(beAnother(order))
+	}
 	path := os.Getenv(childEnv)
 	if path == "" {
 		os.Exit(m.Run())

@@ -23,6 +23,8 @@ type tx struct {
 	stmts  map[string]*sql.Stmt
 	known  known
 	tails  *tails
+	after  func(n int64) // Options.Statement
+	count  int64         // of statements that change something
 
 	nowMS int64
 	fault error         // the first storage failure of the running job
@@ -78,8 +80,8 @@ func (k *known) forget() {
 	k.ends, k.nodes, k.contents, k.rows = map[string]end{}, map[event.Hash]int64{}, map[event.Hash]int64{}, map[rowKey]row{}
 }
 
-func newTx(conn *sql.Conn, now func() time.Time, path string, redact encode.Redactor, tails *tails) *tx {
-	t := &tx{conn: conn, now: now, path: path, redact: redact, tails: tails, stmts: map[string]*sql.Stmt{}}
+func newTx(conn *sql.Conn, now func() time.Time, path string, redact encode.Redactor, tails *tails, after func(int64)) *tx {
+	t := &tx{conn: conn, now: now, path: path, redact: redact, tails: tails, after: after, stmts: map[string]*sql.Stmt{}}
 	t.known.forget()
 	return t
 }
@@ -98,6 +100,9 @@ func (t *tx) exec(q string, args ...any) (sql.Result, error) {
 	res, err := st.ExecContext(background, args...)
 	if err != nil {
 		return nil, t.failed(err)
+	}
+	if t.count++; t.after != nil {
+		t.after(t.count)
 	}
 	return res, nil
 }

@@ -59,11 +59,17 @@ func startWriter(t *tx, g *gate, path string) *writer {
 
 // Write implements store.Store.
 func (s *Store) Write(ctx context.Context, fn func(store.Tx) error) error {
+	if s.writer == nil {
+		return s.readOnlyError()
+	}
 	return s.writer.await(ctx, fn)
 }
 
 // Flush implements store.Store.
 func (s *Store) Flush(ctx context.Context) error {
+	if s.writer == nil {
+		return nil
+	}
 	err := s.writer.await(ctx, nil)
 	s.writer.mu.Lock()
 	defer s.writer.mu.Unlock()
@@ -76,7 +82,11 @@ func (s *Store) Flush(ctx context.Context) error {
 func (s *Store) Commits() int64 { return s.writer.commits.Load() }
 
 // Later implements store.Store. After Close it does nothing.
-func (s *Store) Later(fn func(store.Tx) error) { s.writer.enqueue(&job{fn: fn, later: true}) }
+func (s *Store) Later(fn func(store.Tx) error) {
+	if s.writer != nil {
+		s.writer.enqueue(&job{fn: fn, later: true})
+	}
+}
 
 func (w *writer) await(ctx context.Context, fn func(store.Tx) error) error {
 	j := &job{fn: fn, done: make(chan struct{})}

@@ -160,6 +160,7 @@ func runawayQueries(t *testing.T, sub Subject) {
 		"trim":       "SELECT trim(" + big + ", printf('%.*c', 8000000, 'b') || 'a')",
 		"bombs":      "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(length(" + big + " || '')) FROM n",
 		"sort":       "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n ORDER BY -i",
+		"gather":     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT length(json_group_array(printf('%.*c', 100000, 'x'))) FROM n",
 		"doubling":   doubling(40),
 	} {
 		start := time.Now()
