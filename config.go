@@ -9,10 +9,17 @@ import (
 	"ashlar/stdlib/llm"
 )
 
-// settable names the limits that config.toml may set, in the unit that Limits gives.
-// The others are what the parts of the house agree on, and fixed.
-func settable() []string {
-	return []string{"heap", "http_body", "http_timeout", "llm_progress", "llm_retries", "llm_timeout", "sh_output", "sh_timeout"}
+// settable gives the limits that config.toml may set, as Limits has them. The others are
+// what the parts of the house agree on, and fixed.
+func settable() map[string]int64 {
+	names := []string{"heap", "http_body", "http_timeout", "llm_progress", "llm_retries", "llm_timeout", "sh_output", "sh_timeout"}
+	limits := make(map[string]int64, len(names))
+	for _, l := range Limits() {
+		if slices.Contains(names, l.Name) {
+			limits[l.Name] = l.Value
+		}
+	}
+	return limits
 }
 
 // readConfig reads the user's config.toml, then the project's.

@@ -38,7 +38,8 @@ type live struct {
 	env     *environment
 	emit    *emitter
 	starter *proc.Starter
-	stdout  *output // what the script writes
+	again   *replaying // nil on a live run
+	stdout  *output    // what the script writes
 	stderr  *output
 
 	mu    sync.Mutex
@@ -92,8 +93,12 @@ func (l *live) host(ctx context.Context, seam llm.Seam, player *record.Player) *
 		Stdin: ws.opts.Stdin, Stdout: l.stdout, Stderr: l.stderr, Loader: l.loader,
 		Redact: ws.redact.String, Log: l.log, Globals: l.globals(),
 	}
-	if !l.task.NoJournal {
-		h.Journal = journal{l.handle}
+	price := ws.price
+	switch {
+	case l.again != nil:
+		h.Journal, h.Clock, price = l.again, l.again, l.again.price
+	case !l.task.NoJournal:
+		h.Journal, h.Loader, price = journal{l.handle}, l.digesting(), l.pricing()
 	}
 	bus := &tool.Bus{
 		Registry: tool.NewRegistry(), Observer: observer{l.emit, l.observe(trace.Tool)}, Redact: ws.redact.String, Now: ws.opts.Clock.Now,
@@ -105,7 +110,7 @@ func (l *live) host(ctx context.Context, seam llm.Seam, player *record.Player) *
 		Partial: func(session, beat string, f map[string]any) { l.fact("assistant_message", session, beat, f) },
 	}
 	kern := &knl.Kernel{
-		Price: ws.price, Book: l.book, Bus: bus, IDs: ws.ids, Now: ws.opts.Clock.Now, Labels: l.task.Labels, Emit: l.fact,
+		Price: price, Book: l.book, Bus: bus, IDs: ws.ids, Now: ws.opts.Clock.Now, Labels: l.task.Labels, Emit: l.fact,
 	}
 	sender.Beats = kern
 	h.Modules = stdlib.Modules(stdlib.Needs{
@@ -186,7 +191,7 @@ func (l *live) book(ctx context.Context, option vm.Value) (*session.Book, error)
 	default:
 		return nil, vm.Errorf(string(kernel.Validation), "store is %s; it may be \"mem\" or {sqlite = path}", vm.TypeName(option))
 	}
-	s, err := l.ws.open(ctx, url)
+	s, err := l.open(ctx, url)
 	if err != nil {
 		return nil, err
 	}
@@ -198,6 +203,14 @@ func (l *live) book(ctx context.Context, option vm.Value) (*session.Book, error)
 	b := session.NewBook(session.Options{Store: s, IDs: l.ws.ids, PID: l.ws.pid(), Run: l.handle})
 	l.books[url] = b
 	return b, nil
+}
+
+// open opens a store of the script's sessions.
+func (l *live) open(ctx context.Context, url string) (store.Store, error) {
+	if l.again != nil {
+		return l.again.open(ctx, url)
+	}
+	return l.ws.open(ctx, url)
 }
 
 func (l *live) openBooks() []*session.Book {

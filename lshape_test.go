@@ -125,6 +125,10 @@ assert(fails(check.check, 1, t.any, { registri = {} }):find("unknown option 'reg
 local loop = {} loop.kids = { loop }
 local tree = t.shape({ kids = t.array_of(t.ref("tree")) })
 assert(fails(check, loop, tree, { registry = { tree = tree } }):find("nests deeper than 256", 1, true))
+-- Two ways to read each level double the steps of the one above.
+local two, nested = { two = t.any_of({ t.shape({ k = t.ref("two") }), t.shape({ k = t.ref("two") }, { open = true }) }) }, 1
+for _ = 1, 40 do nested = { k = nested } end
+assert(fails(check, nested, t.ref("two"), { registry = two }):find("limit: the check took more than 1000000 steps", 1, true))
 local deep, at = {}, nil at = deep for _ = 1, 80 do at.kids = { {} } at = at.kids[1] end at.kids = {}
 fits(deep, tree, { registry = { tree = tree } })`,
 		"a schema is data": `

@@ -16,6 +16,7 @@ import (
 	"ashlar/kernel/proc"
 	"ashlar/kernel/run"
 	"ashlar/kernel/session"
+	"ashlar/kernel/store"
 	"ashlar/stdlib/llm/record"
 	"ashlar/vm"
 	"ashlar/vm/lua"
@@ -81,7 +82,7 @@ func (r *Run) begin(ctx context.Context) (*live, error) {
 	}
 	h, err := ledger.Begin(ctx, run.Start{
 		Block: valid(r.block), Digest: r.digest, Project: valid(r.ws.project), Labels: r.task.Labels, Bounds: r.task.Bounds.pool(),
-		Deadline: r.task.Bounds.Deadline,
+		Deadline: r.task.Bounds.Deadline, Input: r.input(),
 	})
 	if err != nil {
 		return nil, err
@@ -90,6 +91,11 @@ func (r *Run) begin(ctx context.Context) (*live, error) {
 	if err != nil {
 		return nil, err
 	}
+	return r.live(h, s)
+}
+
+// live makes what the run's script is lent, over its handle and the store of its log.
+func (r *Run) live(h *run.Handle, s store.Store) (*live, error) {
 	who, err := r.identity(h.ID())
 	if err != nil {
 		return nil, err
@@ -153,7 +159,7 @@ func (e *ending) run(ctx context.Context) (value any, err error) {
 	if err != nil {
 		return nil, err
 	}
-	engine, err := lua.New(e.host(ctx, seam, seam.Player), lua.Options{Digest: digest, KindOf: kindOf})
+	engine, err := lua.New(e.host(ctx, seam, seam.Player), lua.Options{Digest: e.ws.digest, KindOf: kindOf})
 	if err != nil {
 		return nil, err
 	}

@@ -71,6 +71,7 @@ type Run struct {
 	task   Task
 	given  Bounds // the task's own, without those of config.toml
 	block  string // name, for the record
+	path   string // of the block's file, links resolved; "" for the embedded agent
 	digest string
 	chunk  vm.Chunk
 	loader *resolve.Modules
@@ -109,7 +110,7 @@ func (w *Workspace) Prepare(t Task) (*Run, error) {
 		if err != nil {
 			return nil, err
 		}
-		r.block, r.chunk = filepath.Base(path), vm.Chunk{Name: t.Script, Source: src}
+		r.block, r.path, r.chunk = filepath.Base(path), path, vm.Chunk{Name: t.Script, Source: src}
 		tiers = append(tiers, resolve.Tier{Name: "script", Dir: filepath.Dir(path)})
 	}
 	sum := sha256.Sum256(r.chunk.Source)

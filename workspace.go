@@ -37,6 +37,10 @@ type Options struct {
 	Stderr  io.Writer // log lines of scripts
 	// Notice is told what a user should know and nothing fails of; nil drops it.
 	Notice func(string)
+
+	// Statement is told of each statement that changed the store, by its number. It is
+	// for tests that end the process there.
+	Statement func(n int64)
 	// Client sends model calls and http requests; nil is one of its own.
 	Client *http.Client
 	// Rand and Clock replace the machine's, for replay and tests.
@@ -59,6 +63,8 @@ type Workspace struct {
 	mu     sync.Mutex
 	stores map[string]store.Store // by URL
 	ledger *run.Ledger
+
+	toldAlone bool
 }
 
 // Open resolves home and project, reads the project's .env and learns its secrets.
@@ -217,7 +223,7 @@ func (w *Workspace) open(ctx context.Context, url string) (store.Store, error) {
 			return nil, kernel.Errorf("open", kernel.Storage, "ASHLAR_HOME %s: %w", w.home, err)
 		}
 	}
-	o := sqlite.Options{Now: w.opts.Clock.Now, Rand: rand.Reader, Redact: w.redact.Bytes}
+	o := sqlite.Options{Now: w.opts.Clock.Now, Rand: rand.Reader, Redact: w.redact.Bytes, Statement: w.opts.Statement}
 	var s store.Store
 	var err error
 	scheme, rest, _ := strings.Cut(url, ":")
@@ -229,6 +235,7 @@ func (w *Workspace) open(ctx context.Context, url string) (store.Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	w.alone(s)
 	w.stores[url] = s
 	return s, nil
 }

@@ -36,6 +36,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 5 && os.Args[1] == hostArg {
 		os.Exit(beHost(os.Args[2:]))
 	}
+	if len(os.Args) == 4 && os.Args[1] == statementArg {
+		os.Exit(beStopped(os.Args[2], os.Args[3]))
+	}
 	flag.Parse()
 	if testing.Short() {
 		os.Exit(m.Run())

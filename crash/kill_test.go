@@ -22,8 +22,13 @@ import (
 	"ashlar/stdlib/llm/llmtest"
 )
 
-// kills is how many random moments are tried.
-const kills = 50
+// kills is how many random moments are tried: 200 with ASHLAR_CRASH=long.
+func kills() int {
+	if os.Getenv("ASHLAR_CRASH") == "long" {
+		return 200
+	}
+	return 50
+}
 
 // working is a session with tools that goes on for ever. It prints, unbuffered, the
 // session's id and each seq that it was told of.
@@ -93,7 +98,7 @@ func TestKillAtAnyMomentLosesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := map[string]bool{}
-	begun := 0
+	begun, kills := 0, kills()
 	for i := range kills {
 		session, acked := p.killed(work, time.Duration(rand.IntN(400))*time.Millisecond)
 		p.noneLeft(2*time.Second, token)

@@ -11,9 +11,8 @@ import (
 // kept is a journal that keeps the last entry.
 type kept struct{ last vm.Entry }
 
-func (k *kept) Record(e vm.Entry)                               { k.last = e }
-func (*kept) Handover(int64, int)                               {}
-func (*kept) Answer(int, int64, string) (vm.Entry, bool, error) { return vm.Entry{}, false, nil }
+func (k *kept) Record(e vm.Entry) { k.last = e }
+func (*kept) Handover(int64, int) {}
 
 // A call that ended the run leaves a mark: neither a result nor an error came of it.
 func TestACallThatEndedTheRunIsNoSuccess(t *testing.T) {

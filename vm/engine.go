@@ -61,3 +61,11 @@ func TaskOf(ctx context.Context) *Task {
 	t, _ := ctx.Value(taskKey{}).(*Task)
 	return t
 }
+
+type toolKey struct{}
+
+// InTool marks the context of a tool's handler, whose calls a replay may be asked to
+// carry out.
+func InTool(ctx context.Context) context.Context { return context.WithValue(ctx, toolKey{}, true) }
+
+func inTool(ctx context.Context) bool { return ctx.Value(toolKey{}) != nil }

@@ -13,6 +13,20 @@ type Clock interface {
 	Sleep(ctx context.Context, d time.Duration) error
 }
 
+// Timers is what a Clock may be too: one that counts other than real time says when
+// something is due. stop reports whether it came in time.
+type Timers interface {
+	AfterFunc(d time.Duration, f func()) (stop func() bool)
+}
+
+// After calls f on a goroutine of its own when d has passed on the clock.
+func After(c Clock, d time.Duration, f func()) (stop func() bool) {
+	if t, ok := c.(Timers); ok {
+		return t.AfterFunc(d, f)
+	}
+	return time.AfterFunc(d, f).Stop
+}
+
 // Environ is a run's environment: the process's own, seen through an overlay that
 // the script may write and nobody else sees.
 type Environ interface {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math"
 	"strings"
+	"sync"
 )
 
 // Effect says what a syscall does to the world; it decides what is journalled.
@@ -23,13 +24,15 @@ type Recording int
 
 // RecordFull keeps arguments and result. RecordResult keeps the arguments' hash
 // alone: for calls whose arguments the log already holds, or that repeat history.
-// RecordNone keeps nothing, for calls whose outcome the log itself holds, or that
-// only run what is journalled by itself. RecordMark keeps that there was a call that
-// no replay can answer.
+// RecordNone keeps nothing, for calls that a replay carries out again: what they do is
+// in the log itself, or they only run what is journalled by itself. RecordError is
+// RecordNone for a call that does nothing where it fails: its error is kept. RecordMark
+// keeps that there was a call that no replay can answer.
 const (
 	RecordFull Recording = iota
 	RecordResult
 	RecordNone
+	RecordError
 	RecordMark
 )
 
@@ -89,6 +92,10 @@ type Function struct {
 	Capability string // of contracts §15; "" when none
 	Waits      bool   // it may wait: the VM's lock is released around Impl
 	Impl       func(ctx context.Context, c *Call) ([]Value, error)
+	// Again, for a call that the journal answers on a replay: it gives the results of old
+	// their handles back, and does again what the call did to the run itself (Call.Repeat).
+	// nil calls the script's functions as they were called, and gives the outcome.
+	Again func(ctx context.Context, c *Call, old Entry) ([]Value, error)
 }
 
 // Call is one call of a syscall as its implementation sees it.
@@ -102,6 +109,10 @@ type Call struct {
 	dispatch *Dispatcher // nil where an implementation is called by hand
 	ns       string
 	fn       *Function
+	stepping bool  // steps are kept
+	notes    int64 // that were made
+	mu       sync.Mutex
+	steps    []Step
 }
 
 // Str gives argument i as a string, "" when absent.

@@ -114,7 +114,11 @@ func storeCheck(ctx context.Context, ws *ashlar.Workspace) check {
 	if err != nil {
 		return check{"log", "bad", err.Error()}
 	}
-	return check{"log", "ok", fmt.Sprintf("%s, %d KiB, %d streams", path, st.Size()>>10, len(heads))}
+	how := ""
+	if ashlar.Alone(s) {
+		how = "; one process at a time: the file system has no shared memory"
+	}
+	return check{"log", "ok", fmt.Sprintf("%s, %d KiB, %d streams%s", path, st.Size()>>10, len(heads), how)}
 }
 
 // processCheck runs a trivial command through the guard, as scripts do.
@@ -133,8 +137,6 @@ func processCheck(ctx context.Context, ws *ashlar.Workspace) check {
 func providerCheck(ws *ashlar.Workspace, pr llm.Provider) check {
 	name := "provider " + pr.Name
 	switch {
-	case pr.Kind != "openai":
-		return check{name, "off", "its wire is not in this build"}
 	case pr.KeyEnv == "":
 		return check{name, "off", "a local server at " + pr.BaseURL + "; no key"}
 	case ws.Getenv(pr.KeyEnv) != "":

@@ -90,13 +90,13 @@ kernel keeps the record, the budget and the processes that it starts.`,
 	root.SetFlagErrorFunc(flagError)
 	root.CompletionOptions.HiddenDefaultCmd = false
 	root.SuggestionsMinimumDistance = 2
-	root.AddCommand(newRun(p), newLog(p), newAPI(p), newDoctor(p), newVersion(p))
+	root.AddCommand(newRun(p), newReplay(p), newLog(p), newAPI(p), newDoctor(p), newVersion(p))
 	return root
 }
 
 // verbs are the words that a slip is held against.
 func verbs() []string {
-	return []string{"run", "log", "api", "doctor", "version", "completion", "help"}
+	return []string{"run", "replay", "log", "api", "doctor", "version", "completion", "help"}
 }
 
 func unknownVerb(name string) error {

@@ -21,6 +21,7 @@ M.ErrorTable = t.shape({ kind = t.string:is_optional(), namespace = t.string:is_
 M.EventsResult = t.tuple({ t.array_of(t.any), t.boolean })
 M.OpenOpts = t.shape({ owner = t.string:is_optional(), budget = t.table:describe("{amount, tag?, desc?}, {from_parent, tag?} of a child (from_parent may be amounts by tag), or amounts by tag; cost is in USD"):is_optional(), store = t.any:is_optional(), meta = t.table:describe("labels of the opening; scalars"):is_optional(), parent = t.any:describe("a handle: session"):is_optional() })
 M.Owner = t.string
+M.QueryOpts = t.shape({ sessions = t.array_of(t.any):describe("the ids of $sessions; default: this session"):is_optional(), timeout_ms = t.integer:describe("default 5000, at most 60000"):is_optional(), limit = t.integer:describe("rows; default 1000, at most 10000"):is_optional() })
 M.Remaining = t.integer:is_optional()
 M.ResumeOpts = t.shape({ session = t.string, store = t.any:is_optional(), budget = t.table:describe("{amount, tag?, desc?}, {from_parent, tag?} of a child (from_parent may be amounts by tag), or amounts by tag; cost is in USD"):is_optional() })
 M.ScopeId = t.string
@@ -216,6 +217,18 @@ M.session = {
     },
     returns = {
       { name = "events", schema = t.array_of(t.any) },
+    },
+  },
+  query = {
+    doc = "Answers one SELECT (or WITH) over the view events, which holds whole objects: json_extract(data, '$.x'). $stream is this session, IN $sessions the ones named. Gives rows by column, without null ones, and whether there are more.",
+    args = {
+      { name = "sql", schema = t.string },
+      { name = "params", schema = t.table:describe("a list for each ?, or a table by name for :n @n $n"):is_optional() },
+      { name = "opts", schema = t.shape({ sessions = t.array_of(t.any):describe("the ids of $sessions; default: this session"):is_optional(), timeout_ms = t.integer:describe("default 5000, at most 60000"):is_optional(), limit = t.integer:describe("rows; default 1000, at most 10000"):is_optional() }):is_optional() },
+    },
+    returns = {
+      { name = "rows", schema = t.array_of(t.any) },
+      { name = "truncated", schema = t.boolean },
     },
   },
   reserve = {

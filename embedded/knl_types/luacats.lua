@@ -41,6 +41,14 @@ function knl_session:len() end
 ---@return any[] events
 function knl_session:view(name, opts) end
 
+---Answers one SELECT (or WITH) over the view events, which holds whole objects: json_extract(data, '$.x'). $stream is this session, IN $sessions the ones named. Gives rows by column, without null ones, and whether there are more.
+---@param sql string
+---@param params? table a list for each ?, or a table by name for :n @n $n
+---@param opts? { sessions?: any[], timeout_ms?: integer, limit?: integer }
+---@return any[] rows
+---@return boolean truncated
+function knl_session:query(sql, params, opts) end
+
 ---Asks for units: a number of the first tag, or a table by tag. Gives whether they were granted, and the tag; a refusal is recorded and does not raise.
 ---@param amount integer|table
 ---@return boolean granted

@@ -10,12 +10,13 @@
 -- A reason is "shape violation at <path>: <detail>", with " (ctx: <hint>)" behind it where there
 -- is a hint; a path is $, $.a, $.a[1].b. Fields are visited in the order of their names and keys
 -- in theirs, so the first failure of a value is always the same one. No schema (nil) fits every
--- value, but assert refuses it. A value nested deeper than 256 raises, whatever its schema; a
--- schema that is none is a violation and does not raise.
+-- value, but assert refuses it. A value nested deeper than 256 raises, whatever its schema, and so
+-- does a check of more than a million steps; a schema that is none is a violation and does not raise.
 
 local check = { dev_env_var = "LSHAPE_CHECK", default_registry = nil }
 
 local MAX_DEPTH = 256
+local MAX_STEPS = 1e6 -- schemas that are looked at in one check: alternatives below alternatives double them
 local MAX_SHOWN = 60 -- bytes of a string in a reason
 
 -- get reads a field of a value that may have a metatable of anyone's making.
@@ -262,7 +263,12 @@ function KIND.map_of(v, schema, ctx, depth)
   if odd then return "expected keys that are strings, numbers or booleans, got a key of type " .. odd end
 end
 
+local steps = 0 -- of the check that runs: one at a time, since nothing in it waits
+
 function visit(v, schema, ctx, depth)
+  if depth == 0 then steps = 0 end
+  steps = steps + 1
+  if steps > MAX_STEPS then error("lshape: check: limit: the check took more than " .. MAX_STEPS .. " steps", 0) end
   if depth >= MAX_DEPTH then error("lshape: check: limit: the value or its schema nests deeper than " .. MAX_DEPTH, 0) end
   if type(schema) ~= "table" then return "the schema is " .. shown(schema) .. ", no table with a kind" end
   local kind = KIND[schema.kind]

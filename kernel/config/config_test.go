@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	limits  = []string{"heap", "sh_timeout"}
+	limits  = map[string]int64{"heap": 2_000_000_000, "sh_timeout": 30}
 	presets = []string{"anthropic", "openai"}
 )
 
@@ -165,6 +165,18 @@ func TestWhatCannotStandInAFile(t *testing.T) {
 	}
 }
 
+func TestAProjectDoesNotWidenWhatHoldsWithoutAFile(t *testing.T) {
+	t.Parallel()
+	c, err := load(t, "", "[limits]\nheap = 90_000_000_000\nsh_timeout = 29\n")
+	if err != nil || !reflect.DeepEqual(c.Limits, map[string]int64{"sh_timeout": 29}) {
+		t.Errorf("%v %v", c.Limits, err)
+	}
+	c, err = load(t, "[limits]\nheap = 90_000_000_000\n", "")
+	if err != nil || c.Limits["heap"] != 90_000_000_000 {
+		t.Errorf("%v %v: the user's file sets what it likes", c.Limits, err)
+	}
+}
+
 func TestNoFileSaysNothing(t *testing.T) {
 	t.Parallel()
 	c, err := load(t, "", "")
@@ -188,5 +200,30 @@ func TestCostIsRoundedUp(t *testing.T) {
 	}
 	if got := (config.Price{Input: 0.1, Output: 0.1}).Cost(30, 0, 0, 0); got != 3 {
 		t.Errorf("0.1 × 30 is %d", got)
+	}
+}
+
+// A repository may hold links: what they lead to is read where it is a file, and never
+// without an end.
+func TestALinkToWhatIsNoFile(t *testing.T) {
+	t.Parallel()
+	for _, to := range []string{"/dev/zero", t.TempDir()} {
+		path := filepath.Join(t.TempDir(), "config.toml")
+		if err := os.Symlink(to, path); err != nil {
+			t.Skip(err)
+		}
+		done := make(chan error, 1)
+		go func() {
+			_, err := config.Load([]config.File{{Path: path, Project: true}}, limits, presets)
+			done <- err
+		}()
+		select {
+		case err := <-done:
+			if kernel.KindOf(err) != kernel.Validation || !strings.Contains(err.Error(), "is no regular file") {
+				t.Errorf("%s: %v", to, err)
+			}
+		case <-time.After(5 * time.Second):
+			t.Fatalf("%s is being read", to)
+		}
 	}
 }

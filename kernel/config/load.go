@@ -13,10 +13,11 @@ import (
 )
 
 // Load reads files that exist, in the order in which they are to count: the user's,
-// then the project's. limits are the names that [limits] may set; presets are the
+// then the project's. limits are what [limits] may set, with the values that hold where no
+// file sets them; presets are the
 // providers that are known without a file. Errors are of kind validation, with file and
 // line, or permission and limit for a file that cannot be read.
-func Load(files []File, limits, presets []string) (*Config, error) {
+func Load(files []File, limits map[string]int64, presets []string) (*Config, error) {
 	c := &Config{
 		Providers: map[string]Provider{}, Models: map[string]Model{}, Limits: map[string]int64{}, settings: map[string]Setting{},
 	}
@@ -230,17 +231,20 @@ func narrow[T ~int64](s *source, to *T, n T) bool {
 	return true
 }
 
-func (c *Config) limits(s *source, known []string) error {
+func (c *Config) limits(s *source, known map[string]int64) error {
 	const table = "limits"
 	for _, name := range slices.Sorted(maps.Keys(s.doc.Limits)) {
-		if !slices.Contains(known, name) {
-			return s.refuse(table, name, "cannot be set; these can: %s", strings.Join(known, ", "))
+		old, ok := known[name]
+		if !ok {
+			return s.refuse(table, name, "cannot be set; these can: %s", strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 		}
 		n, ok := s.doc.Limits[name].(int64)
 		if !ok || n < 1 {
 			return s.refuse(table, name, "must be a whole number of at least 1, in the unit that `ashlar api limits` prints")
 		}
-		old := c.Limits[name]
+		if set, ok := c.Limits[name]; ok {
+			old = set
+		}
 		if narrow(s, &old, n) {
 			c.Limits[name] = n
 			c.set(s, table, name, n)

@@ -71,6 +71,10 @@ func read(f File) (*source, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
+	if err == nil && !st.Mode().IsRegular() {
+		// A repository may hold a link to a device, which has no end.
+		return nil, kernel.Errorf(op, kernel.Validation, "%s is no regular file", f.Path)
+	}
 	if err == nil && st.Size() > maxBytes {
 		return nil, kernel.Errorf(op, kernel.Limit, "%s is larger than %d bytes", f.Path, maxBytes)
 	}

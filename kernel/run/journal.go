@@ -24,15 +24,26 @@ const maxBatch = 4096
 
 // Syscall is one finished call of a script. Args and Result hold neutral values.
 type Syscall struct {
-	N        int64 // order of the calls' beginnings within the run, from 1
-	K        int64 // order within the task, from 1
+	N        int64 // order of the calls' beginnings within the run, from 1; 0 of a fact
+	K        int64 // order within the task, from 1; 0 of what is no call of it
 	Task     int
 	Name     string
 	Args     []any
 	ArgsHash string // where Args are not kept
+	Steps    []any  // lists: what the call did on its way
 	Result   []any
 	Error    map[string]any
-	Mark     bool // neither arguments nor result are kept
+	Mark     bool  // neither arguments nor result are kept
+	Again    bool  // a replay carries it out again, unless it failed here
+	Notes    int64 // that such a call had made when it failed
+
+	Seq int64 // of the event that holds it; set by the reader
+}
+
+// Fact keeps what was so during the whole run, of which the script made no call: the
+// digest of a module that it loaded, a price. A replay goes by it.
+func (h *Handle) Fact(name string, about []any, is []any) {
+	h.Record(Syscall{Name: name, Args: about, Result: is})
 }
 
 // journal is the writing half. It does not wait before maxPending: what it has rides
@@ -73,7 +84,7 @@ func (h *Handle) Record(c Syscall) {
 	j := &h.journal
 	d, err := j.store.Prepare(event.Draft{Kind: event.Syscall, Data: c.data()})
 	if enc, ok := d.Prepared.(*encode.Encoded); err != nil || ok && len(enc.Data.Bytes) > MaxJournalBytes {
-		c.Args, c.Result, c.Error, c.Mark = nil, nil, nil, true
+		c.Args, c.Steps, c.Result, c.Error, c.Mark = nil, nil, nil, nil, true
 		if err == nil && c.ArgsHash == "" {
 			c.ArgsHash = enc.Data.Hash.String()
 		}
@@ -146,10 +157,19 @@ func (j *journal) passed(n int64) {
 
 func (c Syscall) data() map[string]any {
 	m := map[string]any{"n": c.N, "k": c.K, "task": int64(c.Task), "name": c.Name}
-	if c.ArgsHash != "" {
+	switch {
+	case c.ArgsHash != "":
 		m["args_hash"] = c.ArgsHash
-	} else if !c.Mark {
+	case c.Again:
+		m["again"] = true
+	case !c.Mark:
 		m["args"] = list(c.Args)
+	}
+	if c.Notes > 0 {
+		m["notes"] = c.Notes
+	}
+	if len(c.Steps) > 0 {
+		m["steps"] = c.Steps
 	}
 	switch {
 	case c.Mark:

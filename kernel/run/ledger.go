@@ -36,6 +36,11 @@ type Start struct {
 	// Deadline is the bound on wall time, which its owner keeps; 0 is none. It is
 	// recorded beside the others and is no part of the pool.
 	Deadline time.Duration
+	// Input is what the run is made of beside its bounds, so that it can be made again:
+	// input in run_queued.
+	Input map[string]any
+	// ID names the run; "" makes a new one. A replay gives the recorded one.
+	ID string
 }
 
 // deadlineKey is the deadline's place among the recorded bounds, in milliseconds.
@@ -67,12 +72,17 @@ func (l *Ledger) queue(ctx context.Context, s Start, attached bool) (row Row, er
 	if err := s.Bounds.Validate(); err != nil {
 		return row, err
 	}
-	id, err := l.ids.Ordered()
-	if err != nil {
-		return row, kernel.Errorf(op, kernel.Storage, "no id: %w", err)
+	id := s.ID
+	if id == "" {
+		if id, err = l.ids.Ordered(); err != nil {
+			return row, kernel.Errorf(op, kernel.Storage, "no id: %w", err)
+		}
 	}
 	data := map[string]any{"block": s.Block, "digest": s.Digest, "project": s.Project,
 		"labels": s.Labels, "bounds": s.bounds()}
+	if s.Input != nil {
+		data["input"] = s.Input
+	}
 	err = l.store.Write(ctx, func(tx store.Tx) error {
 		e, err := tx.Append(StreamOf(id), event.Draft{Kind: event.RunQueued, Data: data})
 		if err != nil {

@@ -214,6 +214,12 @@ func TestTheJournalGivesBackWhatItTook(t *testing.T) {
 	must(t, h.Settle(ctx, run.Outcome{State: run.Completed}))
 	j, err := run.ReadJournal(ctx, s, h.ID())
 	must(t, err)
+	for i := range j.Syscalls {
+		if j.Syscalls[i].Seq < 3 {
+			t.Errorf("call %d is in event %d", i+1, j.Syscalls[i].Seq)
+		}
+		j.Syscalls[i].Seq = 0
+	}
 	if !reflect.DeepEqual(j.Syscalls, calls) || !j.Exact {
 		t.Errorf("syscalls %+v", j.Syscalls)
 	}

@@ -20,7 +20,7 @@ func (k *Kernel) beatBegin(ctx context.Context, c *vm.Call) ([]vm.Value, error) 
 		return nil, err
 	}
 	o := c.Map(1)
-	beat, err := k.IDs.Ordered()
+	beat, err := k.newBeat(c)
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +28,7 @@ func (k *Kernel) beatBegin(ctx context.Context, c *vm.Call) ([]vm.Value, error) 
 	if messages, ok := request["messages"].([]any); ok {
 		unpacked(messages)
 	}
-	p := &pending{session: s.ID(), task: c.Task, start: k.Now()}
+	p := &pending{session: s.ID(), log: s, task: c.Task, start: k.Now()}
 	b := session.Batch{Reserve: budget.Amounts{}, Need: budget.Amounts{}}
 	if s.Has(budget.Beats) {
 		b.Reserve[budget.Beats] = 1
@@ -42,6 +42,9 @@ func (k *Kernel) beatBegin(ctx context.Context, c *vm.Call) ([]vm.Value, error) 
 	var capped int64
 	if p.reserved = s.Has(budget.Tokens); p.reserved || p.price != nil {
 		if capped, err = k.bound(ctx, s, request, reply{o.Int("max_tokens", 0), o.Int("default", 0)}, p); err != nil {
+			return nil, err
+		}
+		if capped, err = p.sameBound(c, capped); err != nil {
 			return nil, err
 		}
 	}
@@ -103,7 +106,12 @@ func (k *Kernel) beatEnd(ctx context.Context, c *vm.Call) ([]vm.Value, error) {
 	settle := k.settlements(p, usage) // which says what the usage costs
 	b := session.Batch{Append: []event.Draft{outcome(o, beat)}, Settle: settle}
 	if s.Has(budget.Seconds) {
-		b.Spend = budget.Amounts{budget.Seconds: int64(math.Ceil(k.Now().Sub(p.start).Seconds()))}
+		took, err := c.Note(int64(math.Ceil(k.Now().Sub(p.start).Seconds())))
+		if err != nil {
+			return nil, err
+		}
+		seconds, _ := took.(int64)
+		b.Spend = budget.Amounts{budget.Seconds: seconds}
 	}
 	// What came is recorded also where the run is being cut.
 	if _, err := s.Commit(context.WithoutCancel(ctx), b); err != nil {

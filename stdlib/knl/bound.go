@@ -46,7 +46,7 @@ func (k *Kernel) bound(ctx context.Context, s *session.Session, request map[stri
 			reply, capped = 1, 0 // the reserve will say no, and record it
 		}
 	}
-	p.tokens = input + reply
+	p.input, p.tokens = input, input+reply
 	if p.price != nil {
 		p.cost = p.price.AtMost(input, reply)
 	}
@@ -118,6 +118,7 @@ func (k *Kernel) input(id string, request map[string]any, p *pending) (int64, er
 		total += sizes[i]
 		p.mark.digests = append(p.mark.digests, one.Hash)
 	}
+	p.bytes = int(total)
 	k.mu.Lock()
 	known, ok := k.marks[id]
 	k.mu.Unlock()

@@ -46,18 +46,22 @@ type Kernel struct {
 // pending is what a beat has reserved and when it began.
 type pending struct {
 	session  string
+	log      *session.Session
 	task     *vm.Task
-	order    int64 // in which beats began
-	sent     bool  // its first call has left
-	unsent   bool  // it was tried, and never left
-	saw      int64 // tokens that providers said its calls took
-	sawCost  int64 // micro-USD, likewise
-	tokens   int64
+	order    int64         // in which beats began
+	sent     bool          // its first call has left
+	unsent   bool          // it was tried, and never left
+	saw      int64         // tokens that providers said its calls took
+	sawCost  int64         // micro-USD, likewise
+	bytes    int           // of the request
+	input    int64         // tokens of it, of those that follow
+	tokens   int64         // of request and reply
 	reserved bool          // tokens are
 	cost     int64         // micro-USD
 	price    *config.Price // of its tokens; set where cost is reserved
 	start    time.Time
 	mark     mark // of the request, completed by the response
+	own      bool // the device said what its tokens are; nothing is known of input and reply
 }
 
 func (k *Kernel) begun(beat string, p *pending) {
@@ -102,14 +106,52 @@ func (k *Kernel) Covers(task *vm.Task, session, beat string) (open string, first
 }
 
 // Held implements llm.Beats.
-func (k *Kernel) Held(beat string) (tokens int64, ok bool) {
+func (k *Kernel) Held(beat string) (h budget.Call, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	p := k.beats[beat]
 	if p == nil || !p.reserved && p.price == nil {
-		return 0, false
+		return h, false
 	}
-	return p.tokens, true
+	h = budget.Call{Bytes: p.bytes, Input: p.input, Reply: max(0, p.tokens-p.input), Cost: p.cost, Priced: p.price != nil}
+	if p.own {
+		h.Bytes, h.Input, h.Reply = math.MaxInt32, 0, p.tokens
+	}
+	return h, true
+}
+
+// Extend implements llm.Beats.
+func (k *Kernel) Extend(ctx context.Context, beat string, input, cost int64, last bool) (granted bool, tag string, err error) {
+	p := k.running(beat)
+	if p == nil {
+		return false, "", kernel.Errorf("knl.beat", kernel.Closed, "beat %s has ended", beat)
+	}
+	more := budget.Amounts{}
+	if p.reserved && input > 0 {
+		more[budget.Tokens] = input
+	}
+	if p.price != nil && cost > 0 {
+		more[budget.Cost] = cost
+	}
+	for _, tag := range more.Tags() {
+		if last {
+			break
+		}
+		left, err := least(ctx, p.log, tag)
+		if err != nil || left < more[tag] {
+			return false, tag, err
+		}
+	}
+	if len(more) > 0 {
+		r, err := p.log.Reserve(ctx, more)
+		if err != nil || !r.Granted {
+			return false, r.Tag, err
+		}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	p.input, p.tokens, p.cost = p.input+input, p.tokens+input, p.cost+cost
+	return true, "", nil
 }
 
 // Unsent implements llm.Beats.

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"ashlar/kernel"
+	"ashlar/kernel/event"
 	"ashlar/kernel/logjson"
 	"ashlar/kernel/session"
 	"ashlar/kernel/tool"
@@ -51,7 +52,7 @@ func Module(k *Kernel, tools Tools) *vm.Module {
 					{Name: "meta", Type: vm.Map, Optional: true, Doc: "labels of the opening; scalars"},
 					{Name: "parent", Type: vm.Handle, Class: ClassName, Optional: true},
 				}}},
-				Results: out, Effect: vm.Write, Waits: true,
+				Results: out, Effect: vm.Write, Record: vm.RecordNone, Waits: true,
 				Impl: func(ctx context.Context, c *vm.Call) ([]vm.Value, error) { return k.open(ctx, c, class) },
 			},
 			{
@@ -61,7 +62,7 @@ func Module(k *Kernel, tools Tools) *vm.Module {
 					{Name: "store", Type: vm.Any, Optional: true},
 					{Name: "budget", Type: vm.Map, Optional: true, Doc: budgetDoc},
 				}}},
-				Results: out, Effect: vm.Write, Waits: true,
+				Results: out, Effect: vm.Write, Record: vm.RecordError, Waits: true,
 				Impl: func(ctx context.Context, c *vm.Call) ([]vm.Value, error) { return k.resume(ctx, c, class) },
 			},
 			{
@@ -100,7 +101,7 @@ func Module(k *Kernel, tools Tools) *vm.Module {
 					if err != nil {
 						return nil, err
 					}
-					return page(s.Conversation(ctx, max(c.Int(1, 1), 1)))
+					return page(sameEnd(ctx, c, func() ([]event.Event, bool, error) { return s.Conversation(ctx, max(c.Int(1, 1), 1)) }))
 				},
 			},
 			{
@@ -124,7 +125,7 @@ func Module(k *Kernel, tools Tools) *vm.Module {
 					if err != nil {
 						return nil, err
 					}
-					return export(ctx, s, c.Str(1))
+					return export(ctx, c, s, c.Str(1))
 				},
 			},
 		},
@@ -225,6 +226,9 @@ func (k *Kernel) open(ctx context.Context, c *vm.Call, class *vm.Class) ([]vm.Va
 		opening.Parent = parent
 		book = parent.Book()
 	}
+	if opening.IDs, err = openingIDs(c, book); err != nil {
+		return nil, err
+	}
 	s, err := book.Open(ctx, opening)
 	if err != nil {
 		return nil, err
@@ -245,7 +249,16 @@ func (k *Kernel) resume(ctx context.Context, c *vm.Call, class *vm.Class) ([]vm.
 	if err != nil {
 		return nil, err
 	}
-	s, err := book.Resume(ctx, o.Str("session", ""), session.Resuming{Budget: own})
+	// On a replay, how long the session was says from where on it is this run's.
+	id := o.Str("session", "")
+	head, err := book.Store().Head(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := c.Note([]any{id, head.Seq}); err != nil {
+		return nil, err
+	}
+	s, err := book.Resume(ctx, id, session.Resuming{Budget: own})
 	if err != nil {
 		return nil, err
 	}

@@ -73,7 +73,7 @@ func (k *Kernel) ownPrice(ctx context.Context, s *session.Session, reserve budge
 			n = max(n, *held)
 		}
 		*held = n
-
+		p.own = tag == budget.Tokens && !pooled
 	}
 	reserve[tag] = n
 	return nil

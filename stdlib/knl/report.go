@@ -68,7 +68,7 @@ func report(m *vm.Module, class *vm.Class) map[string]any {
 	columns := []any{}
 	for _, c := range []struct{ name, typ string }{
 		{"position", "INTEGER"}, {"stream", "TEXT"}, {"seq", "INTEGER"}, {"epoch_ms", "INTEGER"}, {"kind", "TEXT"},
-		{"schema_version", "INTEGER"}, {"meta", "TEXT"}, {"data", "TEXT"}, {"hash", "BLOB"},
+		{"schema_version", "INTEGER"}, {"meta", "TEXT"}, {"data", "TEXT"}, {"hash", "TEXT"},
 	} {
 		columns = append(columns, map[string]any{"name": c.name, "type": c.typ, "pk": c.name == "position"})
 	}

@@ -100,12 +100,14 @@ func text(v any) string {
 }
 
 // export reads a whole session in one of its two forms.
-func export(ctx context.Context, s *session.Session, as string) ([]vm.Value, error) {
+func export(ctx context.Context, c *vm.Call, s *session.Session, as string) ([]vm.Value, error) {
 	out := []any{}
 	for from, more := int64(1), true; more; {
 		var events []event.Event
 		var err error
-		events, more, err = s.Events(ctx, from, as == "events") // a request is no message
+		events, more, err = sameEnd(ctx, c, func() ([]event.Event, bool, error) {
+			return s.Events(ctx, from, as == "events") // a request is no message
+		})
 		if err != nil {
 			return nil, err
 		}

@@ -10,6 +10,7 @@ import (
 	"ashlar/kernel/session"
 	"ashlar/kernel/store"
 	"ashlar/kernel/store/sqlite"
+	"ashlar/vm"
 )
 
 // reader tells whether bodies were read.
@@ -43,7 +44,7 @@ func TestMessagesNeedNoBodies(t *testing.T) {
 	}
 	for as, n := range map[string]int{"messages": 1, "events": 3} {
 		r.bodies = false
-		out, err := export(t.Context(), s, as)
+		out, err := export(t.Context(), &vm.Call{}, s, as)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -43,7 +43,7 @@ func (k *Kernel) class() *vm.Class {
 				{Name: "kind", Type: vm.String}, {Name: "meta", Type: vm.Map, Optional: true, Doc: "labels: scalars"},
 				{Name: "data", Type: vm.Map, Optional: true},
 			}}},
-			Results: []vm.Param{{Name: "seq", Type: vm.Integer}}, Effect: vm.Write, Record: vm.RecordResult, Waits: true,
+			Results: []vm.Param{{Name: "seq", Type: vm.Integer}}, Effect: vm.Write, Record: vm.RecordNone, Waits: true,
 		}, func(ctx context.Context, c *vm.Call, s *session.Session) ([]vm.Value, error) {
 			d, err := draft(c.Map(0))
 			if err != nil {
@@ -64,11 +64,11 @@ func (k *Kernel) class() *vm.Class {
 			Results: []vm.Param{{Name: "events", Type: vm.List}, {Name: "truncated", Type: vm.Boolean}},
 			Effect:  vm.Read, Record: vm.RecordNone, Waits: true,
 		}, func(ctx context.Context, c *vm.Call, s *session.Session) ([]vm.Value, error) {
-			return page(s.Events(ctx, max(c.Int(0, 1), 1), true))
+			return page(sameEnd(ctx, c, func() ([]event.Event, bool, error) { return s.Events(ctx, max(c.Int(0, 1), 1), true) }))
 		}),
 		bind(vm.Function{
 			Name: "len", Doc: "How many events there are.", Results: []vm.Param{{Name: "n", Type: vm.Integer}},
-			Effect: vm.Read, Record: vm.RecordNone, Waits: true,
+			Effect: vm.Read, Waits: true,
 		}, func(ctx context.Context, _ *vm.Call, s *session.Session) ([]vm.Value, error) {
 			n, err := s.Len(ctx)
 			return []vm.Value{n}, err
@@ -79,15 +79,16 @@ func (k *Kernel) class() *vm.Class {
 				{Name: "opts", Type: vm.Options, Optional: true, Fields: []vm.Param{{Name: "n", Type: vm.Integer, Optional: true}}}},
 			Results: []vm.Param{{Name: "events", Type: vm.List}}, Effect: vm.Read, Record: vm.RecordNone, Waits: true,
 		}, view),
+		bind(queryMethod(), query),
 		bind(vm.Function{
 			Name: "reserve", Doc: "Asks for units: a number of the first tag, or a table by tag. Gives whether they were granted, and the tag; a refusal is recorded and does not raise.",
 			Params:  []vm.Param{{Name: "amount", Type: vm.Integer, Also: []vm.Type{vm.Map}}},
 			Results: []vm.Param{{Name: "granted", Type: vm.Boolean}, {Name: "tag", Type: vm.String, Optional: true}},
-			Effect:  vm.Write, Waits: true,
+			Effect:  vm.Write, Record: vm.RecordNone, Waits: true,
 		}, reserve),
 		bind(vm.Function{
 			Name: "spend", Doc: "Deducts units without asking, down to 0.",
-			Params: []vm.Param{{Name: "amount", Type: vm.Integer, Also: []vm.Type{vm.Map}}}, Effect: vm.Write, Waits: true,
+			Params: []vm.Param{{Name: "amount", Type: vm.Integer, Also: []vm.Type{vm.Map}}}, Effect: vm.Write, Record: vm.RecordNone, Waits: true,
 		}, func(ctx context.Context, c *vm.Call, s *session.Session) ([]vm.Value, error) {
 			amounts, err := amountsOf(c.Args[0], s)
 			if err != nil || len(amounts) == 0 {
@@ -110,7 +111,7 @@ func (k *Kernel) class() *vm.Class {
 		bind(vm.Function{
 			Name: "close", Doc: "Ends the session through this handle; again does nothing. reason is closed where none is given.",
 			Params: []vm.Param{{Name: "reason", Type: vm.String, Optional: true}, {Name: "detail", Type: vm.String, Optional: true}},
-			Effect: vm.Write, Waits: true,
+			Effect: vm.Write, Record: vm.RecordNone, Waits: true,
 		}, func(ctx context.Context, c *vm.Call, s *session.Session) ([]vm.Value, error) {
 			if err := s.Close(ctx, c.Str(0), c.Str(1)); err != nil {
 				return nil, err
@@ -126,7 +127,7 @@ func view(ctx context.Context, c *vm.Call, s *session.Session) ([]vm.Value, erro
 	if c.Str(0) != "tail" {
 		return nil, vm.Errorf(string(kernel.Validation), "no view %q; there is tail", c.Str(0))
 	}
-	events, err := s.Tail(ctx, int(c.Map(1).Int("n", 20)))
+	events, err := tail(ctx, c, s, int(c.Map(1).Int("n", 20)))
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"ashlar/kernel"
+	"ashlar/kernel/event"
 	"ashlar/kernel/session/budget"
 	"ashlar/vm"
 )
@@ -51,7 +52,9 @@ func (k *Kernel) treeFuncs() []vm.Function {
 			if err != nil {
 				return nil, err
 			}
-			return page(book.Events(ctx, c.Str(0), max(c.Int(1, 1), 1)))
+			return page(sameEnd(ctx, c, func() ([]event.Event, bool, error) {
+				return book.Events(ctx, c.Str(0), max(c.Int(1, 1), 1))
+			}))
 		},
 	}}
 }

@@ -23,9 +23,12 @@ type Beats interface {
 	// Covers names the open beat that a call belongs to: the one that the call names,
 	// or the one that its task is in; "" for none. first is true once for each beat.
 	Covers(task *vm.Task, session, beat string) (open string, first bool)
-	// Held gives the tokens that a beat has reserved or paid for its first call; ok is
-	// false where neither tokens nor cost are bounded.
-	Held(beat string) (tokens int64, ok bool)
+	// Held gives what a beat has reserved for its first call; ok is false where neither
+	// tokens nor cost are bounded.
+	Held(beat string) (h budget.Call, ok bool)
+	// Extend reserves more input and cost for a beat's first call. Where session or run
+	// does not cover it, tag says of what; only a last word is recorded as a refusal.
+	Extend(ctx context.Context, beat string, input, cost int64, last bool) (granted bool, tag string, err error)
 	// Unsent is told that the call that was a beat's first never left: the beat's
 	// reserve covers the next one, or is given back.
 	Unsent(beat string)
@@ -57,8 +60,9 @@ type hold struct {
 func (s *Sender) reserve(ctx context.Context, c Call, t Target, body []byte) (hold, []byte, error) {
 	var h hold
 	if s.Beats != nil {
+		c.step(stepCovers)
 		if h.beat, h.first = s.Beats.Covers(c.Task, c.Session, c.Beat); h.first {
-			body, err := s.within(c, t, h.beat, body)
+			body, err := s.within(ctx, c, t, h.beat, body)
 			return h, body, err
 		}
 	}
@@ -92,6 +96,7 @@ func (s *Sender) reserve(ctx context.Context, c Call, t Target, body []byte) (ho
 			amounts[budget.Cost] = h.cost
 		}
 	}
+	c.step(stepReserve, amountsValue(amounts))
 	granted, tag, err := s.Pool.Reserve(ctx, amounts)
 	if err == nil && !granted {
 		err = kernel.Errorf("llm.send", kernel.Refused, "not sent: the run's budget of %s does not cover the call", tag)
@@ -99,20 +104,78 @@ func (s *Sender) reserve(ctx context.Context, c Call, t Target, body []byte) (ho
 	return h, body, err
 }
 
-// within holds the reply of a beat's own call to what the beat reserved, also where a
-// device sends another body than the request that is recorded.
-func (s *Sender) within(c Call, t Target, beat string, body []byte) ([]byte, error) {
+// within holds a beat's own call to what the beat reserved, also where a device sends
+// another body than the request that is recorded: a reply is never longer than what is
+// held, and a body that is much larger, or asks a dearer model, needs more. What is not
+// covered comes off the reply, and nothing is sent where none is left.
+func (s *Sender) within(ctx context.Context, c Call, t Target, beat string, body []byte) ([]byte, error) {
 	held, bounded := s.Beats.Held(beat)
 	if !bounded {
 		return body, nil
 	}
+	var price *config.Price
+	if held.Priced {
+		var err error
+		if price, err = s.mustPrice(t, c.Body); err != nil {
+			return nil, err
+		}
+	}
 	replies := min(max(1, integer(c.Body["n"])), maxReplies)
 	most := max(integer(c.Body["max_tokens"]), integer(c.Body["max_completion_tokens"]))
-	if most > 0 && most <= held/replies {
+	limit := max(1, held.Reply/replies)
+	if most > 0 {
+		limit = min(most, limit)
+	}
+	input := held.Input + unforeseen(len(body), held.Bytes)
+	more := input - held.Input
+	cost := int64(0)
+	if price != nil {
+		cost = max(0, price.AtMost(input, limit*replies)-held.Cost)
+	}
+	if more > 0 || cost > 0 {
+		var err error
+		if limit, err = s.extend(ctx, c, beat, held, price, input, cost, limit, replies); err != nil {
+			return nil, err
+		}
+	}
+	if limit == most {
 		return body, nil
 	}
-	return limited(c.Body, t, max(1, held/replies))
+	return limited(c.Body, t, limit)
 }
+
+// extend makes a beat's reserve cover a call that takes more than was foreseen, and gives
+// the limit of each reply that is covered then.
+func (s *Sender) extend(ctx context.Context, c Call, beat string, held budget.Call, price *config.Price, input, cost, limit, replies int64) (int64, error) {
+	more := input - held.Input
+	covered := held.Reply - more
+	if price != nil {
+		covered = min(covered, price.Reply(input, held.Cost))
+	}
+	covered /= replies
+	last := covered < 1
+	c.step(stepExtend, beat, more, cost, last)
+	granted, tag, err := s.Beats.Extend(ctx, beat, more, cost, last)
+	switch {
+	case err != nil:
+		return 0, err
+	case granted:
+		return limit, nil
+	case last:
+		return 0, kernel.Errorf("llm.send", kernel.Refused,
+			"not sent: what the device sends takes more %s than the request that was reserved for, and the budget does not cover it", tag)
+	}
+	return min(limit, covered), nil
+}
+
+// unforeseen gives the tokens that a body takes beyond those of its request. Each wire
+// writes a request in words of its own: twice the request and a little is none.
+func unforeseen(body, request int) int64 {
+	return max(0, int64(body-2*request-wireBytes)) / 2
+}
+
+// wireBytes are those that a wire puts around the smallest request.
+const wireBytes = 1024
 
 // limited encodes a request with a limit of its reply.
 func limited(body map[string]any, t Target, most int64) ([]byte, error) {
@@ -138,9 +201,10 @@ func (s *Sender) settle(ctx context.Context, c Call, t Target, h hold, r Reply) 
 	ctx = context.WithoutCancel(ctx)
 	if !r.wrote {
 		if h.first {
+			c.step(stepUnsent, h.beat)
 			s.Beats.Unsent(h.beat)
 		}
-		return s.settleUse(ctx, h, 0, 0)
+		return s.settleUse(ctx, c, h, 0, 0)
 	}
 	least, u, answered := r.usage(t.wire())
 	if !answered {
@@ -148,12 +212,13 @@ func (s *Sender) settle(ctx context.Context, c Call, t Target, h hold, r Reply) 
 	}
 	least.Cost, u.Cost = s.cost(t, c.Body, least), s.cost(t, c.Body, u)
 	if h.beat != "" && !h.pooled && s.Beats != nil {
+		c.step(stepSaw, h.beat, least.tokens(), least.Cost)
 		s.Beats.Saw(h.beat, least.tokens(), least.Cost)
 	}
 	if !h.first && s.Usage != nil {
 		s.Usage(c.Session, h.beat, u.facts())
 	}
-	return s.settleUse(ctx, h, u.tokens(), u.Cost)
+	return s.settleUse(ctx, c, h, u.tokens(), u.Cost)
 }
 
 // usage is what the provider counted, the rest estimated; least is without an estimate

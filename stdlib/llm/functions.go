@@ -43,7 +43,7 @@ func (s *Sender) about(learn func(name, value string)) []vm.Function {
 	fn := func(name, doc string, result vm.Param, params []vm.Param, impl func(ctx context.Context, c *vm.Call) (vm.Value, error)) vm.Function {
 		return vm.Function{
 			Name: name, Doc: doc, Params: params, Results: []vm.Param{result},
-			Effect: vm.Read, Record: vm.RecordResult, Capability: "net.http", Waits: true,
+			Effect: vm.Read, Record: vm.RecordResult, Capability: "net.http", Waits: true, Again: learning(len(params)-1, learn),
 			Impl: func(ctx context.Context, c *vm.Call) ([]vm.Value, error) {
 				v, err := impl(ctx, c)
 				return []vm.Value{v}, err

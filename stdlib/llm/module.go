@@ -42,7 +42,7 @@ func Module(s *Sender, learn func(name, value string)) *vm.Module {
 				Name: "resolve", Doc: "Where a call would go: {provider, kind, model, base_url, dialect}. The block's options win over flags, environment, config and what is found here.",
 				Params:  []vm.Param{{Name: "ask", Type: vm.Options, Optional: true, Fields: askFields}},
 				Results: []vm.Param{{Name: "target", Type: vm.Map}},
-				Effect:  vm.Read, Capability: "net.http", Waits: true, Record: vm.RecordResult,
+				Effect:  vm.Read, Capability: "net.http", Waits: true, Record: vm.RecordResult, Again: learning(0, learn),
 				Impl: func(_ context.Context, c *vm.Call) ([]vm.Value, error) {
 					t, err := s.Directory.Resolve(askOf(c.Map(0), learn))
 					if err != nil {
@@ -74,6 +74,9 @@ func Module(s *Sender, learn func(name, value string)) *vm.Module {
 				Results: []vm.Param{{Name: "reply", Type: vm.Map}},
 				Effect:  vm.Write, Record: vm.RecordResult, Capability: "net.http", Waits: true,
 				Impl: func(ctx context.Context, c *vm.Call) ([]vm.Value, error) { return s.send(ctx, c, learn) },
+				Again: func(ctx context.Context, c *vm.Call, old vm.Entry) ([]vm.Value, error) {
+					return s.again(ctx, c, old, learn)
+				},
 			},
 			usageFunction(), textCallsFunction(),
 		}, append(s.about(learn), extraction()...)...),
@@ -98,7 +101,7 @@ func askOf(o vm.Opts, learn func(name, value string)) Ask {
 func (s *Sender) send(ctx context.Context, c *vm.Call, learn func(name, value string)) ([]vm.Value, error) {
 	o := c.Map(1)
 	call := Call{
-		Ask: askOf(o, learn), Path: o.Str("path", ""), Body: c.Map(0), Beat: o.Str("beat", ""), Task: c.Task,
+		Ask: askOf(o, learn), Path: o.Str("path", ""), Body: c.Map(0), Beat: o.Str("beat", ""), Task: c.Task, Step: c.Step,
 		Retries: int(o.Int("max_retries", DefaultRetries)),
 	}
 	var err error
@@ -126,14 +129,18 @@ func (s *Sender) send(ctx context.Context, c *vm.Call, learn func(name, value st
 			return nil, vm.Errorf(string(kernel.Validation), "opts.session is no session")
 		}
 		call.Session = log.ID()
-		call.OnRetry = func(ctx context.Context, r Retry) error { return logRetry(ctx, log, call.Beat, r) }
+		keep := func(ctx context.Context, kind string, data map[string]any) error {
+			c.Step(stepEvent, kind, data)
+			return commit(ctx, log, call.Beat, kind, data)
+		}
+		call.OnRetry = func(ctx context.Context, r Retry) error { return keep(ctx, event.LLMRetry, r.data()) }
 		call.OnFallback = func(ctx context.Context, f Fallback) error {
-			return commit(ctx, log, call.Beat, event.LLMFallback, map[string]any{"without": f.Without, "status": int64(f.Status)})
+			return keep(ctx, event.LLMFallback, map[string]any{"without": f.Without, "status": int64(f.Status)})
 		}
 		call.OnPartial = func(ctx context.Context, p Partial) error {
-			return commit(ctx, log, call.Beat, event.LLMPartial, map[string]any{"content": p.content(), "reason": p.Reason})
+			return keep(ctx, event.LLMPartial, map[string]any{"content": p.content(), "reason": p.Reason})
 		}
-		if err := s.defaulted(ctx, log, call.Beat, o["defaults"]); err != nil {
+		if err := s.defaulted(log, o["defaults"], func(data map[string]any) error { return keep(ctx, event.LLMDefaults, data) }); err != nil {
 			return nil, err
 		}
 	}
@@ -160,13 +167,13 @@ func unpack(body map[string]any) {
 	}
 }
 
-// logRetry commits llm_retry.
-func logRetry(ctx context.Context, log Log, beat string, r Retry) error {
+// data is what llm_retry holds.
+func (r Retry) data() map[string]any {
 	data := map[string]any{"attempt": int64(r.Attempt), "kind": r.Kind, "wait_ms": r.Wait.Milliseconds()}
 	if r.Status != 0 {
 		data["status"] = int64(r.Status)
 	}
-	return commit(ctx, log, beat, event.LLMRetry, data)
+	return data
 }
 
 // commit appends one event about a call.
@@ -179,9 +186,9 @@ func commit(ctx context.Context, log Log, beat, kind string, data map[string]any
 	return err
 }
 
-// defaulted commits llm_defaults{max_tokens, …}: what of a session's requests nobody
+// defaulted gives keep llm_defaults{max_tokens, …}: what of a session's requests nobody
 // asked for. It is said once, and again when it changes.
-func (s *Sender) defaulted(ctx context.Context, log Log, beat string, given vm.Value) error {
+func (s *Sender) defaulted(log Log, given vm.Value, keep func(data map[string]any) error) error {
 	data, _ := given.(map[string]any)
 	if len(data) == 0 {
 		return nil
@@ -193,7 +200,7 @@ func (s *Sender) defaulted(ctx context.Context, log Log, beat string, given vm.V
 	if !s.told.changes(log.ID(), string(text)) {
 		return nil
 	}
-	return commit(ctx, log, beat, event.LLMDefaults, data)
+	return keep(data)
 }
 
 func seconds(o vm.Opts, key string, def time.Duration) (time.Duration, error) {

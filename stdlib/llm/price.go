@@ -73,12 +73,14 @@ func (s *Sender) longest(ctx context.Context, input, replies int64, price *confi
 }
 
 // settleUse settles what a call outside a beat has reserved of the pool.
-func (s *Sender) settleUse(ctx context.Context, h hold, tokens, cost int64) error {
+func (s *Sender) settleUse(ctx context.Context, c Call, h hold, tokens, cost int64) error {
 	if !h.pooled {
 		return nil
 	}
+	c.step(stepSettle, budget.Tokens, h.tokens, tokens)
 	err := s.Pool.SettleUse(ctx, budget.Tokens, h.tokens, tokens)
 	if h.price != nil && err == nil {
+		c.step(stepSettle, budget.Cost, h.cost, cost)
 		err = s.Pool.SettleUse(ctx, budget.Cost, h.cost, cost)
 	}
 	return err

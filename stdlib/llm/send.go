@@ -78,6 +78,9 @@ type Call struct {
 	Session  string // ids for Delta; "" outside a beat
 	Beat     string
 	Task     *vm.Task // that makes the call; nil outside a script
+	// Step notes what the call does to the run's budget and beats, which a replay does
+	// again; nil notes nothing.
+	Step func(name string, values ...vm.Value)
 	// OnDelta is the script's own callback; its error ends the call.
 	OnDelta func(ctx context.Context, kind, text string) error
 	// OnPartial records what had come of a reply that was cut off; may be nil.

@@ -163,6 +163,9 @@ func TestTemplates(t *testing.T) {
 	w.passes(`
 		local function eq(a, b) if a ~= b then error(tostring(a) .. " is not " .. tostring(b), 2) end end
 		local r = std.tmpl.render
+		assert(r('{{define "tree"}}{{.n}}{{range .kids}}({{template "tree" .}}){{end}}{{end}}{{range 200}}{{template "tree" $}}{{break}}{{end}}',
+			{n = 1, kids = {{n = 2, kids = {}}, {n = 3, kids = {}}}}) == "1(2)(3)")
+		assert(#r('{{define "a"}}x{{end}}{{range 500}}{{template "a"}}{{end}}') == 500)
 		eq(r("Hello {{.name}}!{{range $i, $f := .files}}\n{{$i}} {{$f.path | upper}}{{end}}", { name = "<you>", files = { { path = "a" }, { path = "b" } } }), "Hello <you>!\n0 A\n1 B")
 		eq(r("{{if .a}}yes{{else}}no{{end}} {{.n}} {{.f}} {{json .o}}", { a = false, n = 3, f = 1.5, o = { x = { 1 } } }), 'no 3 1.5 {"x":[1]}')
 		eq(r("{{.nothing}}|{{default \"d\" .nothing}}", {}, { missing = "empty" }), "|d")
@@ -171,14 +174,16 @@ func TestTemplates(t *testing.T) {
 		eq(r('{{join ", " .l}}{{indent 2 .t}}', { l = { "a", 2 }, t = "x\ny" }), "a, 2  x\n  y")
 		eq(r("{{range 3}}{{.}}{{end}}"), "012") eq(r("{{len .l}} {{index .l 1}}", { l = { 4, 5 } }), "2 5")`)
 	for src, want := range map[string]string{
-		`std.tmpl.render("{{.a}}", {b = 1})`:                                                         `no entry for key "a"`,
-		`std.tmpl.render("{{")`:                                                                      "std.tmpl: render: validation",
-		`std.tmpl.render("{{nothing}}")`:                                                             `function "nothing" not defined`,
-		`std.tmpl.render("{{range 100000000000}}{{end}}")`:                                           "limit: the template took more than",
-		`std.tmpl.render('{{define "a"}}{{template "a"}}{{end}}{{template "a"}}')`:                   "",
-		`std.tmpl.render('{{$x := "x"}}{{range 60}}{{$x = print $x $x}}{{end}}')`:                    "limit",
-		`std.tmpl.render('{{range 1000}}{{range 1000}}{{$.t}}{{end}}{{end}}', {t = ("x"):rep(1e4)})`: "limit",
-		`std.tmpl.render("x", {}, {missing = "zero"})`:                                               "opts.missing",
+		`std.tmpl.render("{{.a}}", {b = 1})`:                                       `no entry for key "a"`,
+		`std.tmpl.render("{{")`:                                                    "std.tmpl: render: validation",
+		`std.tmpl.render("{{nothing}}")`:                                           `function "nothing" not defined`,
+		`std.tmpl.render("{{range 100000000000}}{{end}}")`:                         "limit: the template took more than",
+		`std.tmpl.render('{{define "a"}}{{template "a"}}{{end}}{{template "a"}}')`: "limit: more than 100 templates",
+		`std.tmpl.render('{{define "a"}}{{range .}}{{template "a" $}}{{end}}{{end}}{{template "a" .}}', {1, 2})`: "limit: more than 100 templates",
+		`std.tmpl.render(("{{range .}}"):rep(40000) .. "{{.x.y}}" .. ("{{end}}"):rep(40000), {1})`:               "limit: the template nests",
+		`std.tmpl.render('{{$x := "x"}}{{range 60}}{{$x = print $x $x}}{{end}}')`:                                "limit",
+		`std.tmpl.render('{{range 1000}}{{range 1000}}{{$.t}}{{end}}{{end}}', {t = ("x"):rep(1e4)})`:             "limit",
+		`std.tmpl.render("x", {}, {missing = "zero"})`:                                                           "opts.missing",
 	} {
 		w.fails(src, want)
 	}

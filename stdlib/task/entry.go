@@ -27,7 +27,7 @@ type entry struct {
 	joined  bool
 	aborted bool
 	over    bool
-	cut     *time.Timer   // of an abort's grace
+	cut     func() bool   // stops the cut after an abort's grace
 	elapsed time.Duration // once it has ended
 }
 
@@ -46,7 +46,7 @@ func (e *entry) abort(grace time.Duration) {
 		return
 	}
 	if e.cut == nil {
-		e.cut = time.AfterFunc(grace, func() { e.task.Cancel(errAborted) })
+		e.cut = vm.After(e.clock, grace, func() { e.task.Cancel(errAborted) })
 	}
 }
 
@@ -58,7 +58,7 @@ func (e *entry) ended() (lost bool) {
 	e.over = true
 	e.elapsed = max(e.clock.Now().Sub(e.started), 1)
 	if e.cut != nil {
-		e.cut.Stop()
+		e.cut()
 	}
 	var script *vm.Error // any other error is the cause of a cut
 	if !errors.As(e.task.Err, &script) || script == errAborted || script == errCancelled {

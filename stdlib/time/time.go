@@ -46,7 +46,7 @@ func Module() *vm.Module {
 				},
 			},
 			{
-				Name: "measure", Doc: "Calls fn and gives the seconds that it took, then what it returned.", Effect: vm.Read, Record: vm.RecordMark,
+				Name: "measure", Doc: "Calls fn and gives the seconds that it took, then what it returned.", Effect: vm.Pure,
 				Params:  []vm.Param{{Name: "fn", Type: vm.Callable}},
 				Results: []vm.Param{{Name: "seconds", Type: vm.Number}, {Name: "…", Type: vm.Opaque, Rest: true}},
 				Impl: func(ctx context.Context, c *vm.Call) ([]vm.Value, error) {
@@ -55,7 +55,8 @@ func Module() *vm.Module {
 					if err != nil {
 						return nil, err
 					}
-					return append([]vm.Value{c.Host.Clock.Now().Sub(start).Seconds()}, out...), nil
+					took, err := c.Note(c.Host.Clock.Now().Sub(start).Seconds())
+					return append([]vm.Value{took}, out...), err
 				},
 			},
 		},

@@ -19,6 +19,8 @@ import (
 // Bounds of one rendering.
 const (
 	MaxSteps       = 1_000_000 // turns of loops, and templates that are called
+	MaxCalls       = 100       // templates that call one another, at a time
+	MaxNesting     = 50        // loops inside of one another, in one template
 	MaxSourceBytes = 1 << 20
 )
 
@@ -39,9 +41,14 @@ func Module() *vm.Module {
 	}
 }
 
-// tick is the name of the function that bounds a rendering. It stands first in every
-// loop and every template, and writes nothing.
-const tick = "__tick"
+// The names of the functions that bound a rendering: tick stands first in every block,
+// enter first and leave last in every template. They write nothing. The depth is bounded
+// because an error goes up through each loop by a panic of its own, in quadratic time.
+const (
+	tick  = "__tick"
+	enter = "__enter"
+	leave = "__leave"
+)
 
 func render(ctx context.Context, c *vm.Call) ([]vm.Value, error) {
 	if len(c.Str(0)) > MaxSourceBytes {
@@ -51,13 +58,23 @@ func render(ctx context.Context, c *vm.Call) ([]vm.Value, error) {
 	if missing != "error" && missing != "empty" {
 		return nil, vm.Errorf("validation", "opts.missing is %q; it is \"error\" or \"empty\"", missing)
 	}
-	steps := 0
+	steps, depth := 0, 0
 	funcs := functions()
 	funcs[tick] = func() (string, error) {
 		if steps++; steps > MaxSteps {
 			return "", vm.Errorf("limit", "the template took more than %d steps", MaxSteps)
 		}
 		return "", context.Cause(ctx)
+	}
+	funcs[enter] = func() (string, error) {
+		if depth++; depth > MaxCalls {
+			return "", vm.Errorf("limit", "more than %d templates call one another", MaxCalls)
+		}
+		return "", nil
+	}
+	funcs[leave] = func() string {
+		depth--
+		return ""
 	}
 	t, err := template.New("template").Option("missingkey=" + map[string]string{"error": "error", "empty": "zero"}[missing]).Funcs(funcs).Parse(c.Str(0))
 	if err != nil {
@@ -82,39 +99,57 @@ func fault(err error) error {
 	return vm.Errorf("validation", "%s", strings.TrimPrefix(err.Error(), "template: "))
 }
 
-// bounded puts the tick into every template and every loop of it.
+// bounded puts the calls that bound a rendering into every template and every block.
 func bounded(t *template.Template, funcs template.FuncMap) error {
-	trees, err := parse.Parse("tick", "{{"+tick+"}}", "", "", funcs)
-	if err != nil {
-		return err
-	}
-	node := trees["tick"].Root.Nodes[0]
-	for _, one := range t.Templates() {
-		if one.Tree != nil && one.Root != nil {
-			insert(one.Root, node)
+	nodes := map[string]parse.Node{}
+	for _, name := range []string{tick, enter, leave} {
+		trees, err := parse.Parse(name, "{{"+name+"}}", "", "", funcs)
+		if err != nil {
+			return err
 		}
+		nodes[name] = trees[name].Root.Nodes[0]
+	}
+	for _, one := range t.Templates() {
+		if one.Tree == nil || one.Root == nil {
+			continue
+		}
+		if err := insert(one.Root, nodes[tick], 0); err != nil {
+			return err
+		}
+		one.Root.Nodes = append(append([]parse.Node{nodes[enter]}, one.Root.Nodes...), nodes[leave])
 	}
 	return nil
 }
 
-func insert(list *parse.ListNode, node parse.Node) {
+func insert(list *parse.ListNode, node parse.Node, depth int) error {
 	if list == nil {
-		return
+		return nil
+	}
+	if depth > MaxNesting {
+		return vm.Errorf("limit", "the template nests loops more than %d deep", MaxNesting)
 	}
 	list.Nodes = append([]parse.Node{node}, list.Nodes...)
 	for _, n := range list.Nodes {
+		var branch *parse.BranchNode
+		below := depth
 		switch x := n.(type) {
 		case *parse.RangeNode:
-			insert(x.List, node)
-			insert(x.ElseList, node)
+			branch = &x.BranchNode
+			below++
 		case *parse.IfNode:
-			insert(x.List, node)
-			insert(x.ElseList, node)
+			branch = &x.BranchNode
 		case *parse.WithNode:
-			insert(x.List, node)
-			insert(x.ElseList, node)
+			branch = &x.BranchNode
+		default:
+			continue
+		}
+		for _, list := range []*parse.ListNode{branch.List, branch.ElseList} {
+			if err := insert(list, node, below); err != nil {
+				return err
+			}
 		}
 	}
+	return nil
 }
 
 // output ends a rendering that would pass the bound of one string. What has no value

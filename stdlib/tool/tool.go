@@ -67,7 +67,7 @@ func checkContract(o vm.Opts) error {
 // arguments, and its first result is the tool's.
 func HandlerOf(fn *vm.Func) tool.Handler {
 	return func(ctx context.Context, args map[string]any) (any, error) {
-		out, err := fn.Call(ctx, args)
+		out, err := fn.Call(vm.InTool(ctx), args)
 		if err != nil || len(out) == 0 {
 			return nil, err
 		}

@@ -68,6 +68,9 @@ func (s *strand) callNeutral(fn *glua.LFunction, byRef bool, args []vm.Value) ([
 	rets, err := s.call(fn, in)
 	if err != nil {
 		if s.ctx.Err() != nil {
+			if e.root.Err() == nil {
+				e.dispat.Cut(s.task, funcName(fn))
+			}
 			return nil, context.Cause(s.ctx)
 		}
 		return nil, err

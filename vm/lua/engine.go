@@ -102,6 +102,12 @@ func New(host *vm.Host, opts Options) (*Engine, error) {
 		live:    map[*coroutine]struct{}{},
 		tasks:   map[int]*vm.Task{},
 	}
+	e.sched.order, _ = host.Journal.(vm.Replay)
+	e.sched.live = func() int {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		return len(e.tasks)
+	}
 	e.idle = sync.NewCond(&e.idleMu)
 	e.dispat = vm.NewDispatcher(host, e, opts.Digest, opts.KindOf)
 	e.proto = glua.NewState(glua.Options{
@@ -168,6 +174,9 @@ func (e *Engine) begin(ctx context.Context) error {
 		return vm.Errorf("validation", "an engine runs one chunk; make another engine")
 	}
 	e.root, e.stop = context.WithCancelCause(ctx)
+	if e.sched.order != nil {
+		context.AfterFunc(e.root, e.sched.free) // what is stopped unwinds as it comes
+	}
 	if e.closed {
 		e.stop(errClosed)
 	}

@@ -101,12 +101,27 @@ func (r *record) Handover(n int64, task int) {
 	r.turns = append(r.turns, task)
 }
 
-func (r *record) Answer(task int, k int64, name string) (vm.Entry, bool, error) {
+// replay answers from another record, in whose order it gives the lock.
+type replay struct {
+	record
+	order []int
+}
+
+func (r *replay) Answer(now vm.Entry) (vm.Entry, bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	e, ok := r.answers[fmt.Sprint(task, k, name)]
+	e, ok := r.answers[fmt.Sprint(now.Task, now.K, now.Name)]
 	return e, ok, nil
 }
+
+func (r *replay) Turn(n int64) (int, bool) {
+	if int(n) > len(r.order) {
+		return 0, false
+	}
+	return r.order[n-1], true
+}
+
+func (*replay) Idle(int64, []int, int) {}
 
 func TestHandoversFollowTheQueue(t *testing.T) {
 	host, _ := testHost(t)
@@ -135,7 +150,7 @@ func TestASecondRunAnswersFromTheFirst(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again := &record{answers: map[string]vm.Entry{}}
+	again := &replay{record: record{answers: map[string]vm.Entry{}}}
 	for _, e := range first.entries {
 		again.answers[fmt.Sprint(e.Task, e.K, e.Name)] = e
 	}

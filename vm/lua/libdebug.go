@@ -45,6 +45,13 @@ func (e *Engine) traceback(L *glua.LState) int {
 	return pushString(L, b.String())
 }
 
+// traceback is the stack of a thread, innermost call first.
+func traceback(L *glua.LState) string {
+	var b strings.Builder
+	writeStack(&b, L, 0)
+	return strings.TrimSpace(b.String())
+}
+
 func writeStack(b *strings.Builder, L *glua.LState, level int) {
 	for n := 0; n < traceLevels; n++ {
 		dbg, ok := L.GetStack(level + n)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"ashlar/vm"
@@ -28,7 +29,7 @@ type stream struct {
 func IO() *vm.Module { return (&Engine{host: &vm.Host{}}).ioModule() }
 
 // ioModule is io over the host's files and standard streams, and the class of its
-// handles. A handle does not survive a replay, so opening is only marked.
+// handles. On a replay a handle leads nowhere: what was read is in the journal.
 func (e *Engine) ioModule() *vm.Module {
 	class := &vm.Class{Name: "file", Doc: "An open file."}
 	formats := vm.Param{Name: "formats", Type: vm.Any, Rest: true}
@@ -39,7 +40,7 @@ func (e *Engine) ioModule() *vm.Module {
 			Params: []vm.Param{formats},
 			Impl:   func(_ context.Context, c *vm.Call) ([]vm.Value, error) { return of(c).read(c.Args) }},
 		{Name: "write", Doc: "Writes strings and numbers; gives the file.", Effect: vm.Write, Waits: true,
-			Params: []vm.Param{data}, Record: vm.RecordMark,
+			Params: []vm.Param{data}, Record: vm.RecordResult, Again: revived(func(c *vm.Call) vm.Value { return c.Self }),
 			Impl: func(_ context.Context, c *vm.Call) ([]vm.Value, error) {
 				return of(c).write(c, c.Self)
 			}},
@@ -54,7 +55,7 @@ func (e *Engine) ioModule() *vm.Module {
 			Impl: func(_ context.Context, c *vm.Call) ([]vm.Value, error) { return []vm.Value{c.Self}, nil }},
 		{Name: "setvbuf", Doc: "Accepted and ignored.", Effect: vm.Pure, Params: []vm.Param{formats},
 			Impl: func(_ context.Context, c *vm.Call) ([]vm.Value, error) { return []vm.Value{true}, nil }},
-		{Name: "close", Doc: "Closes the file.", Effect: vm.Write, Record: vm.RecordMark, Waits: true,
+		{Name: "close", Doc: "Closes the file.", Effect: vm.Write, Waits: true,
 			Impl: func(_ context.Context, c *vm.Call) ([]vm.Value, error) { return outcome(c, of(c).close()) }},
 	}
 	handle := func(s *stream) *vm.Object { return &vm.Object{Class: class, Data: s} }
@@ -70,8 +71,9 @@ func (e *Engine) ioModule() *vm.Module {
 			"stderr": handle(&stream{name: "stderr", w: redacting{e.host, e.host.Stderr}}),
 		},
 		Funcs: []vm.Function{
-			{Name: "open", Doc: "Opens a file; a handle, or nil and a message.", Effect: vm.Write, Record: vm.RecordMark, Waits: true,
+			{Name: "open", Doc: "Opens a file; a handle, or nil and a message.", Effect: vm.Write, Waits: true,
 				Params: []vm.Param{{Name: "path", Type: vm.String}, {Name: "mode", Type: vm.String, Optional: true}},
+				Again:  revived(func(c *vm.Call) vm.Value { return handle(&stream{name: c.Str(0)}) }),
 				Impl: func(_ context.Context, c *vm.Call) ([]vm.Value, error) {
 					s, err := openStream(c.Host, c.Str(0), c.Str(1))
 					if err != nil {
@@ -79,8 +81,9 @@ func (e *Engine) ioModule() *vm.Module {
 					}
 					return []vm.Value{handle(s)}, nil
 				}},
-			{Name: "lines", Doc: "Iterates over the lines of a file, or of standard input.", Effect: vm.Pure,
+			{Name: "lines", Doc: "Iterates over the lines of a file, or of standard input.", Effect: vm.Read,
 				Params: []vm.Param{{Name: "path", Type: vm.String, Optional: true}, formats},
+				Again:  revived(func(c *vm.Call) vm.Value { return e.lineReader(&stream{name: c.Str(0)}, c.Args[1:], false) }),
 				Impl: func(_ context.Context, c *vm.Call) ([]vm.Value, error) {
 					if c.Args[0] == nil {
 						return []vm.Value{e.lineReader(stdin, c.Args[1:], false)}, nil
@@ -126,6 +129,20 @@ func openStream(h *vm.Host, path, mode string) (*stream, error) {
 		return nil, err
 	}
 	return &stream{name: path, file: f, seeker: f, r: bufio.NewReader(f), w: f}, nil
+}
+
+// revived puts a new handle into the place of the one that a recorded call gave.
+func revived(handle func(*vm.Call) vm.Value) func(context.Context, *vm.Call, vm.Entry) ([]vm.Value, error) {
+	return func(_ context.Context, c *vm.Call, old vm.Entry) ([]vm.Value, error) {
+		if old.Err != nil {
+			return nil, old.Err
+		}
+		out := slices.Clone(old.Result)
+		if len(out) > 0 && out[0] != nil {
+			out[0] = handle(c)
+		}
+		return out, nil
+	}
 }
 
 // lineReader is the iterator of lines: a read for each call, through the dispatcher,

@@ -2,6 +2,7 @@ package lua
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	glua "github.com/yuin/gopher-lua"
@@ -73,7 +74,23 @@ func (e *Engine) dispatch(s *strand, ns string, fn *vm.Function, self *vm.Object
 			out, err = nil, pe
 		}
 	}()
-	return e.dispat.Call(context.Context(s.ctx), ns, fn, self, args)
+	out, err = e.dispat.Call(context.Context(s.ctx), ns, fn, self, args)
+	var fault *vm.Fault
+	if errors.As(err, &fault) {
+		e.locate(s, fault)
+	}
+	return out, err
+}
+
+// locate tells a fault where in the script it came up, if it wants to know.
+func (e *Engine) locate(s *strand, fault *vm.Fault) {
+	var placed interface {
+		At(position, traceback string)
+	}
+	if errors.As(fault.Err, &placed) {
+		trace := traceback(s.L)
+		placed.At(traceTop(trace), trace)
+	}
 }
 
 // arguments converts the arguments of the running Go function from index first on,

@@ -64,12 +64,24 @@ func Parse(text, form string, tools []Tool) Result {
 	if len(text) > MaxBytes {
 		return Result{Text: text}
 	}
+	if inner, ok := unfenced(text); ok {
+		if r := Parse(inner, form, tools); len(r.Calls) > 0 || r.Cut {
+			return r
+		}
+	}
 	var kept strings.Builder
+	var code quoting
 	marks, last := 0, -1
 	for at := 0; at < len(text); {
 		if marks == maxMarks {
 			kept.WriteString(text[at:])
 			break
+		}
+		if code.steps(text[at:]) {
+			_, size := utf8.DecodeRuneInString(text[at:])
+			kept.WriteString(text[at : at+size])
+			at += size
+			continue
 		}
 		calls, n, open := p.at(text[at:], form, at == 0)
 		if n > 0 && len(r.Calls)+len(calls) <= MaxCalls {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"ashlar/kernel/logjson"
 )
@@ -42,6 +43,12 @@ func TestCallsInText(t *testing.T) {
 		{"auto, qwen", "auto", "<tool_call><function=add><parameter=a>1</parameter></function></tool_call>", sum, ""},
 		{"auto, llama", "auto", `{"name": "add", "parameters": {"a": 1}}`, sum, ""},
 		{"auto, mistral", "auto", `[TOOL_CALLS][` + add + `]`, sum, ""},
+		{"all of it in a fence", "auto", "```json\n<tool_call>" + add + "</tool_call>\n```\n", sum, ""},
+		{"bare, all of it in a fence", "llama", "```\n" + add + "\n```", sum, ""},
+		{"behind a fence", "hermes", "```\nx\n```\n<tool_call>" + add + "</tool_call>", sum, "```\nx\n```"},
+		{"behind code", "hermes", "I use `add`: <tool_call>" + add + "</tool_call>", sum, "I use `add`:"},
+		{"behind a lone backtick", "hermes", "it's 5` <tool_call>" + add + "</tool_call>", sum, "it's 5`"},
+		{"code in a value", "hermes", "<tool_call>{\"name\":\"write\",\"arguments\":{\"text\":\"```\\n`\"}}</tool_call>", "write{\"text\":\"```\\n`\"}", ""},
 	} {
 		r := Parse(c.text, c.form, declared())
 		var calls []string
@@ -51,6 +58,28 @@ func TestCallsInText(t *testing.T) {
 		if got := strings.Join(calls, " "); got != c.calls || r.Text != c.left || r.Cut {
 			t.Errorf("%s: calls %s, left %q, cut %v", c.name, got, r.Text, r.Cut)
 		}
+	}
+}
+
+// What a model shows as code it talks about.
+func TestAnExampleIsNoCall(t *testing.T) {
+	t.Parallel()
+	const call = `<tool_call>{"name": "add", "arguments": {"a": 1}}</tool_call>`
+	for _, text := range []string{
+		"One writes:\n```\n" + call + "\n```\nand that is all.",
+		"One writes `" + call + "`, and that is all.",
+		"```\n" + call + "\n```\n```\n" + call + "\n```",
+		"```\n" + call, // a fence that is not closed
+	} {
+		if r := Parse(text, "auto", declared()); len(r.Calls) > 0 || r.Text != text || r.Cut {
+			t.Errorf("%q: %+v", text, r)
+		}
+	}
+	begun := time.Now()
+	Parse(strings.Repeat("`", MaxBytes), "auto", declared())
+	Parse(strings.Repeat("` ", MaxBytes/2), "auto", declared())
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("backticks took %v", took)
 	}
 }
 
