@@ -103,7 +103,8 @@ func (g *gate) try(ctx context.Context, fn func(store.Tx) error) (moved <-chan s
 	defer g.mu.Unlock()
 	for tries := 0; ; tries++ {
 		t := &gateTx{gate: g, came: map[string]int{}}
-		err = g.Store.Write(ctx, func(tx store.Tx) error {
+		// What the record holds was written, whatever has been cancelled by now.
+		err = g.Store.Write(context.WithoutCancel(ctx), func(tx store.Tx) error {
 			t.Tx, t.came, t.differs, t.late = tx, map[string]int{}, nil, time.Time{}
 			if err := fn(t); err != nil {
 				return err

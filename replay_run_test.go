@@ -51,8 +51,12 @@ func TestAReplayIsEqual(t *testing.T) {
 			local d = knl.device{ llm = replies{ call({ "c1", "t" }), say("done") }, tools = { t = { description = "x", handler = function(a) return sh.exec("echo out").stdout end } } }
 			knl.beat(s, d) knl.beat(s, d)
 			return 1`,
-		"an error": `error("x " .. std.time.millis())`,
-		"exit":     `os.exit(3)`,
+		"tasks that are left running": `local s = knl.open()
+			for i = 1, 5 do std.task.spawn(function() pcall(std.task.sleep, i == 3 and 1e6 or 1) for j = 1, 1000 do s:append{ kind = "x", data = { i = i, j = j } } end end) end
+			std.task.sleep(4) s:append{ kind = "last" } return 1`,
+		"a task that is spawned last": `local s = knl.open() std.task.spawn(function() s:append{ kind = "x" } end) return 1`,
+		"an error":                    `error("x " .. std.time.millis())`,
+		"exit":                        `os.exit(3)`,
 		"tasks": `local T = std.task local out = {}
 			T.scope(function(s) for i = 1, 5 do s:spawn(function() T.sleep((i * 7) % 5) out[#out + 1] = i T.yield() out[#out + 1] = std.time.now() end) end end)
 			return out`,

@@ -140,7 +140,7 @@ func (l Limits) withDefaults() Limits {
 }
 
 // Run runs a chunk as task 0 and gives the first value that it returns. A table
-// crosses as data. It may be called once.
+// crosses as data. With its end every other task is cut. It may be called once.
 func (e *Engine) Run(ctx context.Context, chunk vm.Chunk) (vm.Value, error) {
 	if err := e.begin(ctx); err != nil {
 		return nil, err
@@ -154,12 +154,15 @@ func (e *Engine) Run(ctx context.Context, chunk vm.Chunk) (vm.Value, error) {
 	s := e.newStrand(main.Ctx, e.newThread(), main)
 	s.holds.Store(true)
 	out, err := e.runMain(s, chunk)
+	cut := e.root.Err() != nil
+	// Before anybody else has the lock: what a task does after the end would be chance.
+	e.Interrupt(errClosed)
 	e.retire(s, false)
 	if cause := e.fatal.Load(); cause != nil {
 		return nil, *cause
 	}
 	if err != nil {
-		if e.root.Err() != nil {
+		if cut {
 			return nil, context.Cause(e.root)
 		}
 		return nil, e.redacted(err)

@@ -235,3 +235,17 @@ func TestAModuleCannotShadowWhatIsThere(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestAReplayGivesTheLockInItsOrder(t *testing.T) {
+	t.Parallel()
+	host, _ := testHost(t)
+	host.Journal = &replay{order: []int{0, 3, 1, 2, 0}}
+	got, err := run(t.Context(), t, host, `
+		local out = {}
+		for i = 1, 3 do host.spawn(function() out[#out + 1] = i end) end
+		host.sleep(20)
+		return out`)
+	if err != nil || fmt.Sprint(got) != "[3 1 2]" {
+		t.Errorf("got %v, %v", got, err)
+	}
+}
