@@ -42,3 +42,21 @@ func TestAProvidersKeyStaysWithTheProvider(t *testing.T) {
 		}
 	}
 }
+
+// A path is below the base URL: a call takes the key along.
+func TestAPathTakesNoKeyElsewhere(t *testing.T) {
+	t.Parallel()
+	elsewhere := llmtest.New(t, llmtest.Text("mine now").Times(-1))
+	r := newRig(t, llmtest.Text("hi").Times(-1))
+	r.ok(fmt.Sprintf(`
+local body = { model = "m", max_tokens = 5, messages = { { role = "user", content = "x" } } }
+for _, provider in ipairs({ "openai", "anthropic" }) do
+  for _, path in ipairs({ %[1]q .. "/messages", %[1]q .. "/chat/completions", (%[1]q):gsub("^http:", "") .. "/messages", "../x", "/v1/messages" }) do
+    local e = fails(llm.send, body, { provider = provider, model = "m", base_url = %[2]q, api_key = "sk-mine-0123456789abcdef", path = path, max_retries = 0 })
+    eq(e.kind, "validation", provider .. " " .. path)
+  end
+end`, elsewhere.URL(), r.model.URL()))
+	if n := len(elsewhere.Requests()) + len(r.model.Requests()); n != 0 {
+		t.Errorf("%d requests were sent", n)
+	}
+}

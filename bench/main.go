@@ -56,6 +56,7 @@ var measurements = []struct {
 }{
 	{"beat", beat},
 	{"store", appends},
+	{"many", processAppends},
 	{"tasks", tasks},
 	{"process", processes},
 	{"tools", toolBeats},
@@ -63,6 +64,8 @@ var measurements = []struct {
 	{"fold", folds},
 	{"children", supervised},
 	{"growth", growth},
+	{"replay", replays},
+	{"verify", verifies},
 	{"child", trivialChild},
 }
 
@@ -71,7 +74,10 @@ func main() {
 	if len(os.Args) > 2 && os.Args[1] == peakArg {
 		os.Exit(bePeak(os.Args[2:]))
 	}
-	only := flag.String("only", "", "comma-separated `names`: beat, store, tasks, process, tools, policy, fold, children, growth, child")
+	if len(os.Args) == 3 && os.Args[1] == appendArg {
+		os.Exit(beAppender(os.Args[2]))
+	}
+	only := flag.String("only", "", "comma-separated `names`: beat, store, many, tasks, process, tools, policy, fold, children, growth, replay, verify, child")
 	keep := flag.String("dir", "", "work in this `folder`, on the disk to be measured, and keep it")
 	flag.Parse()
 	code, err := run(*only, *keep)

@@ -44,6 +44,10 @@ func appends(p place) ([]figure, error) {
 
 // appendAt counts what n sessions append in appendsTime, and the commits of that.
 func appendAt(path string, n int) (events, commits int64, err error) {
+	return appendFor(path, n, appendsTime)
+}
+
+func appendFor(path string, n int, d time.Duration) (events, commits int64, err error) {
 	ctx := context.Background()
 	s, err := sqlite.Open(ctx, path, sqlite.Options{})
 	if err != nil {
@@ -61,7 +65,7 @@ func appendAt(path string, n int) (events, commits int64, err error) {
 	var count atomic.Int64
 	var failed atomic.Pointer[error]
 	var wg sync.WaitGroup
-	end := time.Now().Add(appendsTime)
+	end := time.Now().Add(d)
 	for _, one := range sessions {
 		wg.Go(func() {
 			for time.Now().Before(end) {

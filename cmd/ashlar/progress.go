@@ -302,8 +302,10 @@ func round(d time.Duration) string {
 	return d.Round(10 * time.Millisecond).String()
 }
 
-// usd writes micro-USD.
-func usd(micros int64) string { return fmt.Sprintf("$%.6g", float64(micros)/1e6) }
+// usd writes micro-USD, without zeros at the end.
+func usd(micros int64) string {
+	return "$" + strings.TrimRight(strings.TrimRight(fmt.Sprintf("%d.%06d", micros/1e6, micros%1e6), "0"), ".")
+}
 
 // str is a text field, fit to stand in a line.
 func str(v any) string { s, _ := v.(string); return oneLine(s) }

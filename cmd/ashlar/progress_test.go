@@ -151,3 +151,12 @@ func TestProgressDoesNotWaitForItsTerminal(t *testing.T) {
 		t.Errorf("%d lines, the last: %q", strings.Count(got, "\n"), got[max(0, len(got)-200):])
 	}
 }
+
+func TestMoneyIsWrittenInFull(t *testing.T) {
+	t.Parallel()
+	for micros, want := range map[int64]string{0: "$0", 1: "$0.000001", 140: "$0.00014", 1_500_000: "$1.5", 100_000_000: "$100", 1_234_567_891: "$1234.567891"} {
+		if got := usd(micros); got != want {
+			t.Errorf("%d is %s, want %s", micros, got, want)
+		}
+	}
+}

@@ -14,6 +14,25 @@ local TYPES = {
   api_key_env = "string", headers = "table", extra_body = "table",
 }
 
+-- Every option of the loop and of the ports. What else is given is nobody's, and mostly a typo.
+local KNOWN = {}
+for name in ([[
+  prompt system max_iterations max_tokens_budget extra_tools tool_groups history on_turn on_delta store budget
+  compact max_repeats provider model base_url api_key api_key_env dialect headers extra_body stream timeout
+  progress_timeout max_retries strict_alternation text_tool_calls max_tokens max_output context_window temperature
+  top_p top_k stop seed tool_choice parallel_tool_calls thinking response_format betas cache_control
+  context_management context_management_config presence_penalty frequency_penalty user logprobs n metadata
+  service_tier prompt_cache_key]]):gmatch("%S+") do KNOWN[name] = true end
+
+local function unknown(opts)
+  local names = {}
+  for key in pairs(opts) do
+    if not KNOWN[key] then names[#names + 1] = tostring(key) end
+  end
+  table.sort(names)
+  for _, name in ipairs(names) do log.warn("agent: run: nothing reads the option '" .. name .. "'; what goes to the provider as it is stands in extra_body") end
+end
+
 local COMPACT = { at = true, min_beats = true, reserve = true }
 
 local ROLES = { user = true, assistant = true }
@@ -81,4 +100,5 @@ return function(opts)
   for _, key in ipairs({ "max_tokens_budget", "timeout", "progress_timeout" }) do
     if opts[key] ~= nil and not positive(opts[key]) then return key .. " must be a positive number" end
   end
+  unknown(opts)
 end

@@ -217,6 +217,10 @@ local function bad_usage(usage)
       end
     end
   end
+  local cost = usage.cost
+  if cost ~= nil and (type(cost) ~= "number" or cost < 0 or cost ~= math.floor(cost) or cost >= 2 ^ 53) then
+    return "llm_result.usage.cost is " .. tostring(cost) .. "; it is a whole number of micro-USD"
+  end
 end
 
 local function call_error(e)

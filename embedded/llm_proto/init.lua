@@ -73,7 +73,8 @@ local FAILURES = { validation = "invalid_request", unsupported = "invalid_reques
 
 function M.failure(raised)
   local e = knl.error(raised)
-  local kind = FAILURES[e.kind] or "transport"
+  -- What has no kind was raised by the script itself: in on_delta, in a hook.
+  local kind = e.kind == nil and "unknown" or FAILURES[e.kind] or "transport"
   return { kind = kind, retryable = kind == "transport", message = e.message }
 end
 

@@ -70,6 +70,11 @@ function M.parse(raw, wire)
     return nil, failure.unreadable(raw, "the reply holds no choice")
   end
   local finish = choice.finish_reason
+  if finish == "error" then -- of a router, whose upstream broke off
+    err = failure.unreadable(raw, "the provider broke the reply off with an error")
+    err.retryable, err.usage = true, body.usage and reply.counted(body.usage, "openai")
+    return nil, err
+  end
   local content, found = content_of(choice.message, finish == "length", wire)
   local refusal = choice.message.refusal
   local result = {

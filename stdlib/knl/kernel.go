@@ -261,11 +261,15 @@ func sorted(list []budget.Grant) []budget.Grant {
 // units reads an amount: an integer, except that cost is USD with a fraction.
 func units(tag string, v vm.Value) (int64, error) {
 	if tag == budget.Cost {
-		switch n := v.(type) {
-		case int64:
-			return n * MicroUSD, nil
-		case float64:
-			return int64(math.Round(n * MicroUSD)), nil
+		usd, ok := v.(float64)
+		if n, whole := v.(int64); whole {
+			usd, ok = float64(n), true
+		}
+		if ok && math.Abs(usd) > maxUSD {
+			return 0, vm.Errorf(string(kernel.Validation), "budget: cost is %g USD; at most %g can be granted", usd, maxUSD)
+		}
+		if ok {
+			return int64(math.Round(usd * MicroUSD)), nil
 		}
 	}
 	if n, ok := v.(int64); ok {
@@ -273,6 +277,9 @@ func units(tag string, v vm.Value) (int64, error) {
 	}
 	return 0, vm.Errorf(string(kernel.Validation), "budget: %s must be an integer, got %s", orAmount(tag), vm.TypeName(v))
 }
+
+// maxUSD is the largest grant of cost, which a balance holds many times.
+const maxUSD = 1e9
 
 func orAmount(tag string) string {
 	if tag == "" {

@@ -51,7 +51,7 @@ func (k *Kernel) priceOf(ctx context.Context, s *session.Session, o vm.Opts) (*c
 		}
 	}
 	return nil, vm.Errorf(string(kernel.Unsupported),
-		"the budget bounds cost, and no price is known of %s/%s: add to config.toml `[model.%q] price.input = …, price.output = …`, in USD for a million tokens",
+		"the budget bounds cost, and no price is known of %s/%s: add to config.toml a table `[model.%q]` with the line `price = { input = …, output = … }`, in USD for a million tokens",
 		provider, model, provider+"/"+model)
 }
 

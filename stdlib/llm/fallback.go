@@ -109,13 +109,17 @@ func place(t Target, body map[string]any) string {
 	return t.Provider + "\n" + t.BaseURL + "\n" + model
 }
 
-func (r *refusals) add(at string, f Fallback) {
+func (r *refusals) add(at string, list ...Fallback) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.by == nil {
 		r.by = map[string][]Fallback{}
 	}
-	r.by[at] = append(r.by[at], f)
+	for _, f := range list {
+		if !slices.ContainsFunc(r.by[at], func(old Fallback) bool { return old.Without == f.Without }) {
+			r.by[at] = append(r.by[at], f)
+		}
+	}
 }
 
 func (r *refusals) of(at string) []Fallback {
@@ -138,23 +142,21 @@ func (s *Sender) spare(t Target, body map[string]any) (gone []any) {
 	return gone
 }
 
-// fallback makes the request that goes out instead of one that was refused, and names
-// what it is without; "" where there is none. Its record is committed first. What is gone
+// fallback makes the request that goes out instead of one that was refused, and says
+// what it is without; nil where there is none. Its record is committed first. What is gone
 // cannot be refused again, so there is an end.
-func (s *Sender) fallback(ctx context.Context, c Call, t Target, reply Reply) (body []byte, without string, err error) {
-	f := refusedBy(reply, c.Body)
-	if f == nil {
-		return nil, "", nil
+func (s *Sender) fallback(ctx context.Context, c Call, reply Reply) (body []byte, f *Fallback, err error) {
+	if f = refusedBy(reply, c.Body); f == nil {
+		return nil, nil, nil
 	}
 	if c.OnFallback != nil {
 		if err := c.OnFallback(ctx, *f); err != nil {
-			return nil, "", err
+			return nil, nil, err
 		}
 	}
-	s.refused.add(place(t, c.Body), *f)
 	for _, key := range f.fields() {
 		delete(c.Body, key)
 	}
 	body, err = logjson.Marshal(c.Body)
-	return body, f.Without, err
+	return body, f, err
 }

@@ -12,7 +12,10 @@ import (
 // paid for words that are gone.
 type Partial struct {
 	Thinking, Text string
-	Reason         string // cancelled, timeout, network, limit, or how the stream ended: closed, no_finish, malformed, error
+
+	// Reason is cancelled, timeout, network, limit, validation (on_delta raised), or how the
+	// stream ended: closed, no_finish, malformed, error.
+	Reason string
 }
 
 // content is the blocks of a partial reply.

@@ -37,7 +37,7 @@ func (s *Sender) mustPrice(t Target, body map[string]any) (*config.Price, error)
 	}
 	name := t.Provider + "/" + modelOf(t, body)
 	return nil, kernel.Errorf("llm.send", kernel.Unsupported,
-		"not sent: the run bounds cost, and no price is known of %s: add to config.toml `[model.%q] price.input = …, price.output = …`, in USD for a million tokens", name, name)
+		"not sent: the run bounds cost, and no price is known of %s: add to config.toml a table `[model.%q]` with the line `price = { input = …, output = … }`, in USD for a million tokens", name, name)
 }
 
 // cost is what a call took in micro-USD: what the provider says, or else what its

@@ -146,7 +146,13 @@ func (s *Sender) stream(ctx context.Context, c Call, t Target, w *watch, said *h
 		if c.OnDelta == nil {
 			return nil
 		}
-		return c.OnDelta(ctx, kind, text)
+		if err := c.OnDelta(ctx, kind, text); err != nil && ctx.Err() == nil {
+			// The script's own fault, which sending again does not mend.
+			return kernel.Errorf("llm.send", kernel.Validation, "on_delta raised: %w", err)
+		} else if err != nil {
+			return err
+		}
+		return nil
 	})
 	events := sse.NewDecoder(body)
 	cut := false

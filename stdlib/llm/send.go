@@ -114,6 +114,9 @@ func (s *Sender) Send(ctx context.Context, c Call) (Reply, error) {
 	if c.Path == "" {
 		c.Path = target.wire().path()
 	}
+	if !below(c.Path) {
+		return Reply{}, kernel.Errorf("llm.send", kernel.Validation, "opts.path is %q; it is a path below the base URL, where the key goes", c.Path)
+	}
 	gone := s.spare(target, c.Body)
 	body, err := logjson.Marshal(c.Body)
 	if err != nil {
@@ -136,19 +139,23 @@ func (s *Sender) attempts(ctx context.Context, c Call, target Target, body []byt
 	chance := sha256.Sum256(body)
 	pause := pauses()
 	wrote := false
+	var tried []Fallback
 	for attempt := 1; ; attempt++ {
 		reply, again, err := s.attempt(ctx, c, target, body)
 		wrote = wrote || reply.wrote
 		reply.Sent, reply.wrote = len(body), wrote
 		if err == nil {
-			less, without, err := s.fallback(ctx, c, target, reply)
+			less, f, err := s.fallback(ctx, c, reply)
 			if err != nil {
 				return Reply{wrote: wrote}, err
 			}
-			if without != "" {
-				gone, body = append(gone, without), less
+			if f != nil {
+				tried, gone, body = append(tried, *f), append(gone, f.Without), less
 				attempt--
 				continue
+			}
+			if reply.Status < 300 { // else it was not for the lack of it
+				s.refused.add(place(target, c.Body), tried...)
 			}
 			if len(gone) > 0 {
 				reply.Notes["without"] = gone
