@@ -3,6 +3,7 @@ package ashlar
 import (
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"ashlar/kernel/config"
@@ -91,6 +92,16 @@ func (w *Workspace) price(provider, model string) (p config.Price, ok bool) {
 		return *m.Price, true
 	}
 	return p, false
+}
+
+// tellForeignPrices tells whose word a bound of cost takes: prices that came with a
+// repository are as good as the repository.
+func (w *Workspace) tellForeignPrices() {
+	for _, s := range w.config.Settings() {
+		if strings.HasSuffix(s.Key, ".price") && strings.HasPrefix(s.Source, filepath.Join(w.project, ".ashlar")) {
+			w.opts.Notice(s.Key + " comes from the project (" + s.Source + "): the bound of cost is as right as it is")
+		}
+	}
 }
 
 // limitMS reads a limit that is given in milliseconds.

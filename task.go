@@ -100,6 +100,9 @@ func (w *Workspace) Prepare(t Task) (*Run, error) {
 	t.Labels = validMap(t.Labels)
 	given := t.Bounds
 	t.Bounds = w.bounded(given)
+	if t.Bounds.Cost > 0 {
+		w.tellForeignPrices()
+	}
 	r := &Run{ws: w, task: t, given: given}
 	var tiers []resolve.Tier
 	if t.Agent {

@@ -42,7 +42,7 @@ type Model struct {
 // Price is what tokens cost, in USD for a million, which is micro-USD for one.
 type Price struct {
 	Input, Output         float64
-	CacheRead, CacheWrite float64 // what the files leave out is the price of input
+	CacheRead, CacheWrite float64 // left out, reading costs as input does and writing 1.25 times that
 }
 
 // Run bounds every run that names no bound of its own. 0 is none.

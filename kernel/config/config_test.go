@@ -85,7 +85,7 @@ sh_timeout = 5
 		t.Errorf("run %+v, want %+v: a project narrows and never widens", c.Run, wantRun)
 	}
 	gpt := c.Model("openai", "gpt-4o")
-	if gpt.ContextWindow != 64000 || gpt.MaxOutput != 16384 || *gpt.Price != (config.Price{Input: 2.5, Output: 10, CacheRead: 1.25, CacheWrite: 2.5}) {
+	if gpt.ContextWindow != 64000 || gpt.MaxOutput != 16384 || *gpt.Price != (config.Price{Input: 2.5, Output: 10, CacheRead: 1.25, CacheWrite: 3.125}) {
 		t.Errorf("gpt-4o %+v %+v: a project does not make a priced model cheaper", gpt, gpt.Price)
 	}
 	if m := c.Model("mine", "a/b"); m.Price == nil || m.Price.Output != 2 {
@@ -105,7 +105,7 @@ sh_timeout = 5
 		"provider.openai.api_key_env":        "OTHER_KEY user.toml:8",
 		"model.openai/gpt-4o.context_window": "64000 project.toml:6",
 		"model.openai/gpt-4o.max_output":     "16384 user.toml:12",
-		"model.openai/gpt-4o.price":          "input 2.5, output 10, cache_read 1.25, cache_write 2.5 USD a million tokens user.toml:13",
+		"model.openai/gpt-4o.price":          "input 2.5, output 10, cache_read 1.25, cache_write 3.125 USD a million tokens user.toml:13",
 		"run.beats":                          "50 user.toml:18",
 		"run.tokens":                         "9000 project.toml:3",
 		"run.cost":                           "1.5 USD user.toml:19",

@@ -165,7 +165,11 @@ func (s *source) price(table string, t priceTable) (*Price, error) {
 		to  *float64
 	}{{"input", t.Input, &p.Input}, {"output", t.Output, &p.Output}, {"cache_read", t.CacheRead, &p.CacheRead}, {"cache_write", t.CacheWrite, &p.CacheWrite}} {
 		if f.v == nil {
-			f.v = t.Input
+			v := *t.Input
+			if f.key == "cache_write" {
+				v *= cacheWriteFactor
+			}
+			f.v = &v
 		}
 		n, err := s.money(table, f.key, f.v)
 		if err != nil {
@@ -175,6 +179,10 @@ func (s *source) price(table string, t priceTable) (*Price, error) {
 	}
 	return &p, nil
 }
+
+// cacheWriteFactor is what writing to a cache costs, against the price of input, where
+// a file does not say: what providers that ask for it do ask.
+const cacheWriteFactor = 1.25
 
 func (c *Config) run(s *source) error {
 	const table = "run"

@@ -125,6 +125,9 @@ func TestScopes(t *testing.T) {
 			local n = 0
 			T.scope(function(s) for i = 1, 40 do s:spawn(function() T.sleep(10) n = n + 1 end) end end)
 			assert(n == 40)`,
+		"scopes within scopes end in an error that can be caught": `
+			local function f() return T.scope(function() return f() end) end
+			assert(fails(f):match("more than 200 calls through the host are nested"))`,
 		"a scope that has ended takes nobody": `
 			local kept
 			T.scope(function(s) kept = s end)

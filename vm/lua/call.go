@@ -12,10 +12,18 @@ import (
 	"ashlar/vm"
 )
 
+// maxCallbacks bounds what calls the host, which calls back, which calls the host: Lua's
+// own bound for C. The traceback that an error collects at each level makes thousands of
+// them take minutes to unwind.
+const maxCallbacks = 200
+
 // call runs a Lua function on the strand's thread, which holds the lock, and gives
 // what it returns. Errors are *vm.Error; a Go panic on the way is one of kind
 // internal.
 func (s *strand) call(fn glua.LValue, args []glua.LValue) ([]glua.LValue, error) {
+	if s.callbacks > maxCallbacks {
+		return nil, vm.Errorf("limit", "stack overflow: more than %d calls through the host are nested", maxCallbacks)
+	}
 	rets, err := s.protected(fn, args)
 	if err != nil {
 		return nil, s.toError(err)

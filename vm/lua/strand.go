@@ -25,13 +25,14 @@ const (
 // the context that stops it. A task begins with one; a coroutine and a callback
 // have their own, so that a context always says exactly which Lua it belongs to.
 type strand struct {
-	eng    *Engine
-	L      *glua.LState
-	task   *vm.Task
-	ctx    *strandContext
-	co     *coroutine // the coroutine whose body this is, nil elsewhere
-	depth  int        // coroutines below
-	pcalls int        // protected calls that are open
+	eng       *Engine
+	L         *glua.LState
+	task      *vm.Task
+	ctx       *strandContext
+	co        *coroutine // the coroutine whose body this is, nil elsewhere
+	depth     int        // coroutines below
+	pcalls    int        // protected calls that are open
+	callbacks int        // calls by the host within calls of the host
 
 	// yields, where it is set, is what a yield outside of any coroutine does: its
 	// arguments and its results are those of the yield.
@@ -143,7 +144,7 @@ func (e *Engine) borrow(ctx context.Context) (s *strand, leave func(reuse bool),
 		e.sched.acquire(p.task.ID)
 	}
 	s = e.newStrand(ctx, p.L, p.task)
-	s.depth, s.yields = p.depth, p.yields
+	s.depth, s.yields, s.callbacks = p.depth, p.yields, p.callbacks+1
 	s.holds.Store(true)
 	return s, func(bool) {
 		p.L.SetContext(p.ctx)
