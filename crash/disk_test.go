@@ -132,6 +132,12 @@ func TestAHomeThatCannotBeWritten(t *testing.T) {
 			t.Skipf("no read-only bind mount here: %v", err)
 		}
 		p.refused("read-only")
+		// What is there can be read all the same.
+		for _, verb := range []string{"sessions", "verify"} {
+			if e := p.run(binary, "log", verb); e.code != 0 {
+				t.Errorf("log %s: %v", verb, e)
+			}
+		}
 	})
 	t.Run("file", func(t *testing.T) {
 		p := newPlace(t)

@@ -32,7 +32,7 @@ func newLog(p *process) *cobra.Command {
 		Example: "  ashlar log sessions\n  ashlar log show SESSION\n  ashlar log export SESSION --as messages",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usagef("unknown verb \"log %s\"; there are sessions, show, export, query, tail, verify, backup, rm and prune", args[0])
+				return usagef("unknown verb \"log %s\"; there are sessions, show, export, query, tail, verify, backup, rm, prune and import", args[0])
 			}
 			return nil
 		},
@@ -41,7 +41,7 @@ func newLog(p *process) *cobra.Command {
 	c.PersistentFlags().StringVar(&f.store, "store", "", "sqlite:PATH (default ASHLAR_STORE, then $ASHLAR_HOME/kernel.db)")
 	c.PersistentFlags().BoolVar(&f.json, "json", false, "print JSON")
 	c.AddCommand(newLogSessions(p, &f), newLogShow(p, &f), newLogExport(p, &f), newLogQuery(p, &f), newLogTail(p, &f), newLogBackup(p, &f), newLogVerify(p, &f),
-		newLogRm(p, &f), newLogPrune(p, &f))
+		newLogRm(p, &f), newLogPrune(p, &f), newLogImport(p, &f))
 	return c
 }
 
@@ -247,9 +247,21 @@ content of tool_call and tool_result is one block, not a list.`,
 				}
 				streams = append([]string{row.Stream()}, row.Sessions...)
 			}
-			out := bufio.NewWriter(p.stdout)
+			out, told := bufio.NewWriter(p.stdout), map[event.Hash]bool{}
 			for _, s := range streams {
-				if err := l.Events(c.Context(), s, as == "events", func(e event.Event) error { return export(out, e, as, runID != "") }); err != nil {
+				err := l.Events(c.Context(), s, as == "events", func(e event.Event) error {
+					if err := export(out, e, as, runID != ""); err != nil || as != "events" || runID == "" {
+						return err
+					}
+					return l.Contents(c.Context(), e, func(h event.Hash, body []byte) error {
+						if told[h] {
+							return nil
+						}
+						told[h] = true
+						return exportContent(out, h, body)
+					})
+				})
+				if err != nil {
 					return err
 				}
 			}
@@ -257,7 +269,7 @@ content of tool_call and tool_result is one block, not a list.`,
 		},
 	}
 	c.Flags().StringVar(&as, "as", "events", "events, or messages: records, not a request's messages")
-	c.Flags().StringVar(&runID, "run", "", "everything of a `RUN`: its own stream, then its sessions")
+	c.Flags().StringVar(&runID, "run", "", "everything of a `RUN`: its own stream, then its sessions, with the content that they name; log import reads it")
 	return c
 }
 

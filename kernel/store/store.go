@@ -107,6 +107,12 @@ type Tx interface {
 	// chained hash. Meta and data pass the redactor first.
 	Append(stream string, d event.Draft) (event.Event, error)
 
+	// AppendAs adds an event that has its place, time and hash already, as it was read
+	// out of another log. Kinds: validation where it is not what follows the stream's
+	// end, refused where it holds what the redactor takes out: it could not be kept as
+	// it was hashed.
+	AppendAs(e event.Event) error
+
 	// Head gives the end of a stream within the transaction.
 	Head(stream string) (event.Head, error)
 

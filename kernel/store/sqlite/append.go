@@ -11,6 +11,12 @@ import (
 
 // append writes one encoded event at the end of a stream.
 func (t *tx) append(stream string, enc *encode.Encoded) (event.Event, error) {
+	return t.place(stream, enc, t.nowMS, nil)
+}
+
+// place writes one encoded event of a time at the end of a stream; as is the place and
+// the hash that it must come to have, nil for any.
+func (t *tx) place(stream string, enc *encode.Encoded, ms int64, as *event.Event) (event.Event, error) {
 	if stream == "" || !utf8.ValidString(stream) {
 		return event.Event{}, kernel.Errorf(opWrite, kernel.Validation, "stream %q must be a non-empty name", stream)
 	}
@@ -24,10 +30,13 @@ func (t *tx) append(stream string, enc *encode.Encoded) (event.Event, error) {
 		prev = event.Origin(stream)
 	}
 	e := event.Event{
-		Stream: stream, Seq: head.Seq + 1, EpochMS: t.nowMS, Kind: enc.Kind, SchemaVersion: event.SchemaVersion,
+		Stream: stream, Seq: head.Seq + 1, EpochMS: ms, Kind: enc.Kind, SchemaVersion: event.SchemaVersion,
 		Meta: enc.Meta.Bytes, Data: enc.Data.Bytes,
 	}
 	e.Hash = event.Link(prev, &e, enc.Meta.Hash, enc.Data.Hash)
+	if as != nil && (e.Seq != as.Seq || e.Hash != as.Hash) {
+		return event.Event{}, kernel.Errorf(opWrite, kernel.Validation, "%s:%d is not what follows the end of the stream, %d", stream, as.Seq, head.Seq)
+	}
 	meta, err := t.column(enc.Meta)
 	if err != nil {
 		return event.Event{}, err

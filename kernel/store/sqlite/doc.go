@@ -16,6 +16,8 @@
 //  7. A query of a script is held back by SQLite itself (query_guard.go), not by what its
 //     text looks like; a reader (OpenReader) never waits for a writer.
 //  8. An audit (verify.go) reads all of it in one snapshot and believes no row.
+//  9. Where processes cannot share memory, one of them has the file at a time and says
+//     so (exclusive.go).
 //
 // It must never import session or run. Start reading in schema.go for the
 // tables, then writer.go, tx.go and read.go.

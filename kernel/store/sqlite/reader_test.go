@@ -56,6 +56,9 @@ func TestAReaderWaitsForNoWriter(t *testing.T) {
 	if n := count(); n != 1 {
 		t.Errorf("%d events before the commit", n)
 	}
+	if events, _, err := s.Events(bounded, "a", store.Query{}); err != nil || len(events) != 1 {
+		t.Errorf("the writer's own store reads %d events, %v", len(events), err)
+	}
 	if after := files(t, dir); after != before {
 		t.Errorf("the reader left %s, there was %s", after, before)
 	}

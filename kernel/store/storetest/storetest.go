@@ -58,6 +58,7 @@ func Run(t *testing.T, sub Subject) {
 		"AnOwnerLivesAsLongAsItsOpening":    ownerLives,
 		"StreamsAreListedWithTheirHeads":    streams,
 		"RemovedStreamsLeaveTheOthersWhole": removal,
+		"EventsOfAnotherLogComeAsTheyAre":   appendedAs,
 		"QueriesAnswerFromTheView":          queries,
 		"WhatIsNoQueryIsRefused":            refusedQueries,
 		"ARunawayQueryEndsInTime":           runawayQueries,
