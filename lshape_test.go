@@ -40,7 +40,7 @@ func pureLua(env bareEnv, src string) (vm.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	v, err := e.Run(ctx, vm.Chunk{Name: "test.lua", Source: []byte(src)})
 	e.Close(ctx)
