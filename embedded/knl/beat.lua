@@ -38,8 +38,38 @@ local function guard(kind, f, ...)
   return false, Outcome.err(kind, trace(got[2]))
 end
 
+-- Sessions that policies read as well: what one reader has read of them the others need
+-- not read again. {events = {…}} by id; the event of seq n is events[n].
+local shared = {}
+
+-- share begins to keep a session's events for several readers, unshare ends it.
+local function share(id)
+  shared[id] = shared[id] or { events = std.json.array() }
+  return shared[id].events
+end
+
+local function unshare(id) shared[id] = nil end
+
+-- together steps over what the readers of a shared session have, and what is new.
+local function together(native, session, all, from, step)
+  local truncated = true
+  while truncated do
+    local rows
+    rows, truncated = native.read(session, #all + 1)
+    for _, event in ipairs(rows) do
+      -- Another task may have read it while this one was waiting.
+      if event.seq == #all + 1 then all[event.seq] = event end
+    end
+  end
+  local last = #all
+  for seq = from, last do step(all[seq]) end
+  return math.max(from, last + 1)
+end
+
 -- pages reads a session to its end, without the bodies of requests.
 local function pages(native, session, from, step)
+  local both = shared[session:id()]
+  if both then return together(native, session, both.events, from, step) end
   local truncated = true
   while truncated do
     local rows
@@ -86,8 +116,13 @@ local function common(list, kept)
   return #kept
 end
 
--- begins reports whether a list begins with the kept messages.
-local function begins(list, kept) return common(list, kept) == #kept end
+-- same gives common for the messages of a request, and remembers the answer for as long as
+-- only this module and functions that change nothing have seen the list.
+local function same(kept, list)
+  if not kept.changed and not kept.seen then return #kept.messages end
+  if kept.list ~= list or not kept.trusted then kept.list, kept.same = list, common(list, kept.messages) end
+  return kept.same
+end
 
 -- shown gives copies of the kept messages, the same ones at each beat as long as
 -- nobody changed them.
@@ -152,11 +187,14 @@ local function fold(native, session, device, frozen)
     return request, report
   end
   if not alone then request.messages = shown(state, messages) end
-  return request, report, { state = state, messages = messages, seen = not alone, changed = #device.filters > 0 or device.cost }
+  return request, report, {
+    state = state, messages = messages, seen = not alone, changed = #device.filters > 0 or device.cost, trusted = trusted.of(device.llm),
+  }
 end
 
 -- forget drops what is kept of a session that has ended.
 local function forget(id)
+  unshare(id)
   if folders[id] then count = count - 1 end
   folders[id], older[id] = nil, nil
 end
@@ -164,7 +202,7 @@ end
 -- recorded is a request as it goes into the log: where its messages are the kept
 -- ones, each was encoded once. A filter may have put notes behind them.
 local function recorded(native, request, kept)
-  if not kept or kept.changed and not begins(request.messages, kept.messages) then return request end
+  if not kept or kept.changed and same(kept, request.messages) < #kept.messages then return request end
   local out, log, all = {}, kept.state.log, kept.changed and request.messages or kept.messages
   for key, value in pairs(request) do out[key] = value end
   for i = #log + 1, #kept.messages do log[i] = native.pack(kept.messages[i]) end
@@ -307,7 +345,7 @@ local function finish(native, session, device, beat, request, kept)
     session = session, beat = beat, on_delta = device.on_delta,
     kept = kept and {
       wire = kept.state.wire, messages = kept.messages,
-      intact = function(messages) return kept.seen and common(messages, kept.messages) or #kept.messages end,
+      intact = function(messages) return same(kept, messages) end,
     },
   })
   if failure then return failed(native, session, beat, failure) end
@@ -358,4 +396,4 @@ local function beat(native, session, device)
 end
 
 -- native is for the packs: a script may have put require("knl") in the place of the global.
-return { beat = beat, forget = forget, pages = pages, native = knl }
+return { beat = beat, forget = forget, pages = pages, share = share, unshare = unshare, native = knl }

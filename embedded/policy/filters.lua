@@ -9,6 +9,7 @@
 --
 -- A request that is given is not changed.
 
+local estimate = require("knl.estimate")
 local log = require("policy.log")
 local options = require("policy.options")
 local rooms = require("policy.room")
@@ -95,11 +96,32 @@ function M.thinking_cap(given)
   end
 end
 
+-- The messages of a conversation never change, and are many: each is estimated once as
+-- long as it comes again.
+local sizes, older, known = {}, {}, 0
+local MAX_KNOWN = 4096
+
+local function size_of(message)
+  local n = sizes[message]
+  if n then return n end
+  n = older[message] or estimate.message(message)
+  if known >= MAX_KNOWN then sizes, older, known = {}, sizes, 0 end
+  sizes[message], known = n, known + 1
+  return n
+end
+
+local function taken(room, request)
+  if room.counts then return room:count(request) end
+  local n = estimate.envelope(request)
+  for _, message in ipairs(request.messages) do n = n + size_of(message) end
+  return n
+end
+
 function M.room_note(given)
   options("room_note", given, { room = true })
   local room = rooms.of("room_note", given or {})
   return function(request)
-    local took = room:count(request)
+    local took = taken(room, request)
     return noted(request, ("This request takes about %d of %d tokens; %d are left."):format(took, room.limit, math.max(room.limit - took, 0)))
   end
 end

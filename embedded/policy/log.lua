@@ -12,7 +12,8 @@
 --   log.called(call) -> text     of one call
 --
 -- What was read of a session is kept and only what is new is read again. It is what reading
--- the whole log would give, so it may be dropped at any time; it is to be read, not changed.
+-- the whole log would give, so it may be dropped at any time. The events are those that the
+-- beat folds, read once for both: they are to be read, not changed.
 
 local beat = require("knl.beat")
 
@@ -54,7 +55,6 @@ local STEPS = {
 }
 
 local function step(state, event)
-  state.events[#state.events + 1] = event
   local one, of = beat_of(state, event), STEPS[event.kind]
   if one and of then of(state, one, event.data or {}) end
 end
@@ -63,22 +63,34 @@ local kept, older, count = {}, {}, 0
 
 local function state_of(id)
   if kept[id] then return kept[id] end
-  if count >= MAX_KEPT then kept, older, count = {}, kept, 0 end
-  kept[id], older[id], count = older[id] or fresh(), nil, count + 1
-  return kept[id]
+  if count >= MAX_KEPT then
+    for gone in pairs(older) do beat.unshare(gone) end
+    kept, older, count = {}, kept, 0
+  end
+  local state = older[id]
+  if not state then
+    state = fresh()
+    state.events = beat.share(id)
+  end
+  kept[id], older[id], count = state, nil, count + 1
+  return state
 end
 
 function M.read(of)
   if not M.is_session(of) then
     if type(of) ~= "table" then error("policy: log: validation: takes a session or a list of events, got a " .. type(of), 0) end
     local state = fresh()
-    for _, event in ipairs(of) do step(state, event) end
+    for i, event in ipairs(of) do
+      state.events[i] = event
+      step(state, event)
+    end
     return state
   end
   local state = state_of(of:id())
   beat.pages(beat.native, of, state.from, function(event)
     -- Another task may have read it while this one was waiting.
     if event.seq < state.from then return end
+    state.events[event.seq] = event -- where it is not the beat's own list
     step(state, event)
     state.from = event.seq + 1
   end)
@@ -89,6 +101,7 @@ end
 function M.forget(id)
   if kept[id] then count = count - 1 end
   kept[id], older[id] = nil, nil
+  beat.unshare(id)
 end
 
 function M.events(of) return M.read(of).events end
