@@ -95,6 +95,9 @@ func (t *tail) take(text string, last bool) string {
 
 // emit sends one fact.
 func (e *emitter) emit(typ, session, beat string, fields map[string]any) {
+	if len(e.sinks) == 0 {
+		return // nobody listens, and nobody will: sinks are set before the run begins
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if typ == "assistant_message" || typ == "beat_finished" || typ == "usage" {
@@ -114,6 +117,9 @@ func (e *emitter) emit(typ, session, beat string, fields map[string]any) {
 
 // delta sends a piece of text of a reply.
 func (e *emitter) delta(session, beat, kind, text string) {
+	if len(e.sinks) == 0 {
+		return
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	typ := "assistant_delta"
