@@ -13,7 +13,7 @@ import (
 )
 
 // tx is the writing connection with its statements and caches; it is reused for
-// every transaction and used by the writer's goroutine alone. A job sees it as a
+// every transaction and used by who holds the writer's lead. A job sees it as a
 // store.Tx through a view that dies with the job.
 type tx struct {
 	conn   *sql.Conn
